@@ -1,0 +1,1 @@
+"""Treppe: a durable job queue and webhook buffer."""
