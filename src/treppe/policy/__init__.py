@@ -1,0 +1,1 @@
+"""Decisions as pure functions: facts, now and a roll of the dice in; a decision out. No clock, no I/O."""

@@ -1,0 +1,1 @@
+"""Where jobs wait: one protocol, one folder per store."""
