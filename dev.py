@@ -15,7 +15,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 if sys.version_info < (3, 11):  # noqa: UP036 (down to here an older Python reads this file, and is told)
@@ -161,7 +161,7 @@ def prepare(needs: set[str]) -> None:
 def build(holds: set[str]) -> None:
     """Build the environment in the first way that works."""
     start = time.monotonic()
-    for name, way in (("uv", uv_from_path), ("uv from pip", uv_from_pip), ("venv and pip", venv_and_pip)):
+    for name, way in ways().items():
         shutil.rmtree(ENVIRONMENT, ignore_errors=True)
         write_state("", holds)
         try:
@@ -175,15 +175,18 @@ def build(holds: set[str]) -> None:
     sys.exit(NO_WAY)
 
 
+def ways() -> Mapping[str, Callable[[set[str]], None]]:
+    """The ways of setting up, quickest first."""
+    found = {"uv": uv_from_path} if shutil.which("uv") else {}
+    return found | {"uv from pip": uv_from_pip, "venv and pip": venv_and_pip}
+
+
 class NotThisWay(Exception):
     """This way of setting up does not work here; the text says why."""
 
 
 def uv_from_path(holds: set[str]) -> None:
-    uv = shutil.which("uv")
-    if uv is None:
-        raise NotThisWay("not on the PATH")
-    install_with(uv, holds)
+    install_with("uv", holds)
 
 
 def uv_from_pip(holds: set[str]) -> None:

@@ -35,7 +35,7 @@ def builds(monkeypatch: pytest.MonkeyPatch) -> list[set[str]]:
         asked.append(holds)
         subprocess.run([sys.executable, "-m", "venv", "--without-pip", dev.ENVIRONMENT], check=True, timeout=60)
 
-    monkeypatch.setattr(dev, "uv_from_path", bare)
+    monkeypatch.setattr(dev, "ways", lambda: {"bare": bare})
     return asked
 
 
@@ -135,25 +135,28 @@ def test_an_environment_made_by_somebody_else_is_moved_aside(repository, builds,
 
 
 def test_the_next_way_is_tried_when_one_fails(repository, builds, monkeypatch, capsys):
-    bare = dev.uv_from_path
-    monkeypatch.setattr(
-        dev, "uv_from_path", lambda _: dev.step("making .venv", sys.executable, "-c", "exit('no disk')")
-    )
-    monkeypatch.setattr(dev, "uv_from_pip", bare)
+    monkeypatch.setattr(dev, "ways", lambda ways=dev.ways: {"first": no_disk} | ways())
     dev.prepare({"web"})
     told = capsys.readouterr().err
-    assert "uv: making .venv failed\nno disk" in told
-    assert "set up by uv from pip in 0 s" in told
+    assert "first: making .venv failed\nno disk" in told
+    assert "set up by bare in 0 s" in told
     assert builds == [{"web"}]
 
 
 def test_when_no_way_works_it_says_what_to_do(repository, monkeypatch):
-    for way in ("uv_from_path", "uv_from_pip", "venv_and_pip"):
-        monkeypatch.setattr(dev, way, lambda _: dev.step("trying", sys.executable, "-c", "exit(1)"))
+    monkeypatch.setattr(dev, "ways", lambda: {"first": no_disk, "second": no_disk})
     with pytest.raises(SystemExit, match="no way of setting up worked"):
         dev.prepare({"web"})
     assert not dev.ENVIRONMENT.exists()
     assert json.loads(dev.STATE.read_text()) == {"made_for": "", "holds": ["web"]}
+
+
+def test_uv_from_the_path_comes_first(monkeypatch, tmp_path):
+    (tmp_path / "uv").touch(mode=0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert list(dev.ways()) == ["uv", "uv from pip", "venv and pip"]
+    (tmp_path / "uv").unlink()
+    assert list(dev.ways()) == ["uv from pip", "venv and pip"]
 
 
 def test_variables_for_pip_reach_uv_too_but_never_replace_its_own():
@@ -182,6 +185,10 @@ def test_arguments_are_passed_on_as_they_are(repository, builds, capfd):
     (package / "__main__.py").write_text("import sys; print(sys.argv[1:])")
     assert dev.main(["demo", "--orders", "200", "--json"]) == 0
     assert capfd.readouterr().out == "['demo', '--orders', '200', '--json']\n"
+
+
+def no_disk(_holds: set[str]) -> None:
+    dev.step("making .venv", sys.executable, "-c", "exit('no disk')")
 
 
 def is_import(node: ast.AST) -> bool:
