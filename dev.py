@@ -64,7 +64,7 @@ def check(arguments: list[str]) -> int:
             "format": ["-m", "ruff", "format", "--check"],
             "types": ["-m", "mypy"],
             "types of the public API": ["-m", "pyright"],
-            "imports": ["-c", "import sys; from importlinter.cli import lint_imports; sys.exit(lint_imports())"],
+            "imports": ["-c", "import sys; from importlinter.cli import lint_imports; sys.exit(lint_imports(no_logo=True))"],
             "examples": ["-m", "pytest", "--quiet", "tests/docs"],
         }
     )
