@@ -8,6 +8,7 @@ uv from the PATH, uv fetched by pip into `.tools`, a plain virtual environment f
 
 import difflib
 import hashlib
+import importlib.util
 import json
 import os
 import shutil
@@ -15,7 +16,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 if sys.version_info < (3, 11):  # noqa: UP036 (down to here an older Python reads this file, and is told)
@@ -27,6 +28,7 @@ ROOT = Path(__file__).resolve().parent
 ENVIRONMENT = ROOT / ".venv"
 TOOLS = ROOT / ".tools"
 STATE = TOOLS / "environment.json"
+LOG = TOOLS / "setup.log"
 SCRIPTS = "Scripts" if os.name == "nt" else "bin"
 PYTHON = ENVIRONMENT / SCRIPTS / "python"
 
@@ -38,7 +40,7 @@ NODE = "pyright[nodejs]"
 UV_NAMES = {"PIP_INDEX_URL": "UV_DEFAULT_INDEX", "PIP_EXTRA_INDEX_URL": "UV_INDEX", "PIP_CERT": "SSL_CERT_FILE"}
 
 
-NO_WAY = """dev.py: no way of setting up worked; the lines above say why.
+NO_WAY = """dev.py: no way of setting up worked.
 If the package index cannot be reached: behind a proxy set HTTPS_PROXY, with an index of your own set PIP_INDEX_URL.
 If this Python has neither pip nor ensurepip: on Debian and Ubuntu install python3-venv, elsewhere install uv."""
 
@@ -64,7 +66,10 @@ def check(arguments: list[str]) -> int:
             "format": ["-m", "ruff", "format", "--check"],
             "types": ["-m", "mypy"],
             "types of the public API": ["-m", "pyright"],
-            "imports": ["-c", "import sys; from importlinter.cli import lint_imports; sys.exit(lint_imports(no_logo=True))"],
+            "imports": [
+                "-c",
+                "import sys; from importlinter.cli import lint_imports; sys.exit(lint_imports(no_logo=True))",
+            ],
             "examples": ["-m", "pytest", "--quiet", "tests/docs"],
         }
     )
@@ -161,6 +166,7 @@ def prepare(needs: set[str]) -> None:
 def build(holds: set[str]) -> None:
     """Build the environment in the first way that works."""
     start = time.monotonic()
+    LOG.unlink(missing_ok=True)
     for name, way in ways().items():
         shutil.rmtree(ENVIRONMENT, ignore_errors=True)
         write_state("", holds)
@@ -176,9 +182,13 @@ def build(holds: set[str]) -> None:
 
 
 def ways() -> Mapping[str, Callable[[set[str]], None]]:
-    """The ways of setting up, quickest first."""
-    found = {"uv": uv_from_path} if shutil.which("uv") else {}
-    return found | {"uv from pip": uv_from_pip, "venv and pip": venv_and_pip}
+    """The ways of setting up that this machine has the means for, quickest first."""
+    known = {
+        "uv": (uv_from_path, shutil.which("uv")),
+        "uv from pip": (uv_from_pip, importlib.util.find_spec("pip")),
+        "venv and pip": (venv_and_pip, importlib.util.find_spec("ensurepip")),
+    }
+    return {name: way for name, (way, is_there) in known.items() if is_there}
 
 
 class NotThisWay(Exception):
@@ -198,39 +208,48 @@ def uv_from_pip(holds: set[str]) -> None:
 
 def venv_and_pip(holds: set[str]) -> None:
     step("making .venv", sys.executable, "-m", "venv", ENVIRONMENT)
-    step(f"installing {told(holds)}", PYTHON, "-m", "pip", "install", *requirements(holds))
+    step(f"installing {names(holds)}", PYTHON, "-m", "pip", "install", *requirements(holds))
 
 
 def install_with(uv: str | Path, holds: set[str]) -> None:
     step("making .venv", uv, "venv", "--python", sys.executable, ENVIRONMENT)
-    step(f"installing {told(holds)}", uv, "pip", "install", "--python", PYTHON, *requirements(holds))
+    step(f"installing {names(holds)}", uv, "pip", "install", "--python", PYTHON, *requirements(holds))
 
 
 def requirements(holds: set[str]) -> list[str]:
     return ["--editable", f".[{','.join(sorted(holds - {NODE}))}]", *(holds & {NODE})]
 
 
-def told(holds: set[str]) -> str:
+def names(holds: set[str]) -> str:
     return f"treppe with {', '.join(sorted(holds))}"
 
 
 def step(name: str, *command: str | Path) -> None:
-    """Run one command of the set-up; its output is shown only when it fails."""
+    """Run one command of the set-up; what it prints is kept in a file, and its end is shown when it fails."""
     say(name)
-    done = subprocess.run(
-        command,
-        check=False,
-        cwd=ROOT,
-        env=with_uv_names(os.environ),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        encoding="utf-8",
-        errors="replace",
-    )
-    if done.returncode:
-        last_lines = "\n".join(done.stdout.strip().splitlines()[-8:])
-        raise NotThisWay(f"{name} failed\n{last_lines}")
+    code, printed = output_of(command)
+    with LOG.open("a", encoding="utf-8") as log:
+        log.write(f"$ {' '.join(map(str, command))}\n{printed}\n")
+    if code:
+        told = [line for line in printed.splitlines() if line.strip() and not line.startswith("WARNING")]
+        raise NotThisWay("\n".join([f"{name} failed; all of its output is in {LOG}", *told[-8:]]))
+
+
+def output_of(command: Sequence[str | Path]) -> tuple[int, str]:
+    """The command's exit code and all that it printed; one that cannot even be started has failed like any other."""
+    try:
+        done = subprocess.run(
+            command,
+            check=False,
+            cwd=ROOT,
+            env=with_uv_names(os.environ),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
+    except OSError as error:
+        return 127, str(error)
+    return done.returncode, done.stdout.decode("utf-8", "replace")
 
 
 def with_uv_names(variables: Mapping[str, str]) -> dict[str, str]:
@@ -266,4 +285,7 @@ def write_state(made_for: str, holds: set[str]) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except KeyboardInterrupt:
+        sys.exit(130)

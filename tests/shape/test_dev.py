@@ -1,8 +1,10 @@
 """The front door itself: it reads on an old Python, sets up what is missing, and passes on what it is told."""
 
 import ast
+import importlib.util
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -22,6 +24,7 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(dev, "ENVIRONMENT", tmp_path / ".venv")
     monkeypatch.setattr(dev, "PYTHON", tmp_path / ".venv" / "bin" / "python")
     monkeypatch.setattr(dev, "TOOLS", tmp_path / ".tools")
+    monkeypatch.setattr(dev, "LOG", tmp_path / ".tools" / "setup.log")
     monkeypatch.setattr(dev, "STATE", tmp_path / ".tools" / "environment.json")
     return tmp_path
 
@@ -138,7 +141,7 @@ def test_the_next_way_is_tried_when_one_fails(repository, builds, monkeypatch, c
     monkeypatch.setattr(dev, "ways", lambda ways=dev.ways: {"first": no_disk} | ways())
     dev.prepare({"web"})
     told = capsys.readouterr().err
-    assert "first: making .venv failed\nno disk" in told
+    assert f"first: making .venv failed; all of its output is in {dev.LOG}\nno disk\n" in told
     assert "set up by bare in 0 s" in told
     assert builds == [{"web"}]
 
@@ -151,12 +154,37 @@ def test_when_no_way_works_it_says_what_to_do(repository, monkeypatch):
     assert json.loads(dev.STATE.read_text()) == {"made_for": "", "holds": ["web"]}
 
 
-def test_uv_from_the_path_comes_first(monkeypatch, tmp_path):
-    (tmp_path / "uv").touch(mode=0o755)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert list(dev.ways()) == ["uv", "uv from pip", "venv and pip"]
-    (tmp_path / "uv").unlink()
-    assert list(dev.ways()) == ["uv from pip", "venv and pip"]
+@pytest.mark.parametrize(
+    ("means", "ways"),
+    [
+        ({"uv", "pip", "ensurepip"}, ["uv", "uv from pip", "venv and pip"]),
+        ({"pip", "ensurepip"}, ["uv from pip", "venv and pip"]),
+        ({"pip"}, ["uv from pip"]),
+        ({"ensurepip"}, ["venv and pip"]),
+        (set(), []),
+    ],
+    ids=str,
+)
+def test_only_ways_with_the_means_there_are_tried_quickest_first(monkeypatch, means, ways):
+    monkeypatch.setattr(shutil, "which", lambda name: name in means)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: name in means or None)
+    assert list(dev.ways()) == ways
+
+
+def test_a_warning_is_kept_in_the_log_but_not_shown(repository):
+    dev.TOOLS.mkdir()
+    with pytest.raises(dev.NotThisWay) as failure:
+        dev.step("trying", sys.executable, "-c", "print('WARNING: old'); print('no room'); exit(1)")
+    assert str(failure.value).splitlines()[1:] == ["no room"]
+    assert "WARNING: old\nno room\n" in dev.LOG.read_text()
+
+
+def test_a_tool_that_cannot_be_started_is_one_more_way_that_failed(repository):
+    dev.TOOLS.mkdir()
+    (dev.TOOLS / "torn").write_bytes(b"\x7fELF")
+    (dev.TOOLS / "torn").chmod(0o755)
+    with pytest.raises(dev.NotThisWay, match=r"trying failed; .*\n.*Exec format error"):
+        dev.step("trying", dev.TOOLS / "torn")
 
 
 def test_variables_for_pip_reach_uv_too_but_never_replace_its_own():
