@@ -207,6 +207,22 @@ def test_the_exit_code_of_a_killed_child_is_that_of_a_shell(repository, builds):
     assert dev.run("-c", "import os, signal; os.kill(os.getpid(), signal.SIGKILL)") == 137
 
 
+def test_being_asked_to_stop_is_passed_on_and_nothing_more_is_run(repository, builds, capfd):
+    dev.prepare({"web"})
+    ask = "import os, signal, threading; os.kill(os.getppid(), signal.SIGTERM); threading.Event().wait(60)"
+    with pytest.raises(SystemExit) as stop:
+        dev.run_all({"first": ["-c", ask], "second": ["-c", "print('still here')"]})
+    assert stop.value.code == 143
+    assert "still here" not in capfd.readouterr().out
+
+
+def test_a_ctrl_c_lets_the_child_end_in_its_own_way(repository, builds):
+    dev.prepare({"web"})
+    with pytest.raises(SystemExit) as stop:
+        dev.run("-c", "import os, signal; os.kill(os.getppid(), signal.SIGINT); exit(7)")
+    assert stop.value.code == 7
+
+
 def test_arguments_are_passed_on_as_they_are(repository, builds, capfd):
     package = repository / "treppe"
     package.mkdir()
