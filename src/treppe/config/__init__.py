@@ -21,9 +21,23 @@ class Rate(msgspec.Struct, frozen=True):
 
 
 class Secret(msgspec.Struct, frozen=True):
-    """A reference to a secret: ``env:NAME``, ``file:/path`` or, in tests, ``plain:text``."""
+    """A reference to a secret: ``env:NAME``, ``file:/path`` or, in tests, ``plain:text``.
+
+    :func:`treppe.config.parse.open_secret` reads the value, when it is needed.
+
+    >>> Secret("plain:s3cret")
+    Secret(ref='plain:…')
+    """
 
     ref: str
+
+    def __repr__(self) -> str:
+        """Never shows a value."""
+        return f"Secret(ref={'plain:…' if self.ref.startswith('plain:') else self.ref!r})"
+
+    def __rich_repr__(self) -> list[tuple[str, str]]:
+        """Never shows a value either."""
+        return [("ref", "plain:…" if self.ref.startswith("plain:") else self.ref)]
 
 
 class Backoff(msgspec.Struct, frozen=True):
