@@ -12,7 +12,7 @@ CONFTEST = Path(__file__).parents[1] / "conftest.py"
 SKIPPING = "import pytest\ndef test_works(): pass\ndef test_waits(): pytest.skip('no such thing here')\n"
 LEAVING_A_THREAD = """
 import threading
-def test_leaves(): threading.Thread(target=threading.Event().wait, args=[2], name='lost').start()
+def test_leaves(): threading.Thread(target=threading.Event().wait, args=[0.5], name='lost').start()
 """
 LEAVING_A_PROCESS = (
     "import subprocess, sys\ndef test_leaves():\n"
