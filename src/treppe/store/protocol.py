@@ -144,7 +144,9 @@ class Backlog(msgspec.Struct, frozen=True):
     @property
     def open(self) -> int:
         """The one number: jobs that are accepted and not yet at their end (dead ones not counted)."""
-        return sum(q.waiting + q.scheduled + q.retrying + q.behind + q.running + q.unclear + q.handed_over for q in self.queues)
+        return sum(
+            q.waiting + q.scheduled + q.retrying + q.behind + q.running + q.unclear + q.handed_over for q in self.queues
+        )
 
     @property
     def oldest_age(self) -> float | None:

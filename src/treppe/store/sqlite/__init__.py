@@ -1,0 +1,243 @@
+"""Jobs in one SQLite file: the ground floor. Several processes of one machine may share it."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from importlib import resources
+from typing import TypeVar
+
+from treppe.errors import SchemaMismatch, StoreError
+from treppe.job import Claim, Event, Job, NewEvent, NewJob, Settlement
+from treppe.store.protocol import (
+    AfterLapse,
+    Backlog,
+    Can,
+    Claimed,
+    Filter,
+    Pace,
+    Page,
+    Plan,
+    Put,
+    Seen,
+    Upkept,
+    Wanted,
+)
+from treppe.store.protocol import Journal as JournalPort
+from treppe.store.sqlite import acts, putting, reading, settling
+from treppe.store.sqlite.claiming import Claimer
+from treppe.store.sqlite.database import SQL, Connection, Database
+from treppe.store.sqlite.journal import SQLiteJournal
+from treppe.store.sqlite.keeping import Keeper
+
+T = TypeVar("T")
+
+LEASE = 10.0
+POLL = 0.01
+KEEP_EVENTS = 30 * 86400.0
+
+
+class SQLiteStore:
+    """Satisfies :class:`treppe.store.protocol.Store` on the SQLite file at *path*.
+
+    ``clock`` gives the store's time in Unix seconds. ``durable=False`` skips fsync, for tests.
+
+    >>> import tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> store = SQLiteStore(folder.name + "/jobs.db")
+    >>> store.migrate()
+    ['0001_tables']
+    >>> store.backlog().open
+    0
+    >>> store.close(); folder.cleanup()
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        clock: Callable[[], float] = time.time,
+        durable: bool = True,
+        keep_events: float = KEEP_EVENTS,
+    ) -> None:
+        if sqlite3.sqlite_version_info < (3, 35):
+            raise StoreError(f"SQLite {sqlite3.sqlite_version} is too old: Treppe needs 3.35 or newer")
+        self._database = Database(path, durable)
+        self.now = clock
+        self.lease = LEASE
+        self.can = Can(
+            within=True,
+            many_machines=False,
+            find=True,
+            survives_power_loss=durable,
+            durability="every answer waits for the disk (synchronous=FULL)" if durable else "none: for tests only",
+        )
+        self.journal: JournalPort = SQLiteJournal(self._database, clock)
+        self._claimer = Claimer()
+        self._keeper = Keeper(self._database, clock, keep_events)
+        self._bells: set[threading.Event] = set()
+        self._version: int | None = None
+
+    @property
+    def path(self) -> str:
+        """The file."""
+        return str(self._database.path)
+
+    def put(self, jobs: Sequence[NewJob], events: Sequence[NewEvent] = ()) -> Put:
+        """See :meth:`treppe.store.protocol.Store.put`."""
+        placed = self._database.write(lambda db: putting.put(db, jobs, events, self.now()))
+        self._ring()
+        return placed
+
+    def plan(self, jobs: Sequence[NewJob]) -> Plan:
+        """See :meth:`treppe.store.protocol.Store.plan`."""
+        return putting.plan(jobs, self.now())
+
+    def enlist(self, worker: int, name: str, lease: float) -> None:
+        """See :meth:`treppe.store.protocol.Store.enlist`."""
+        self._database.write_apart(
+            lambda db: db.execute(SQL["worker_enlist"], (worker, name, self.now() + lease)).rowcount
+        )
+
+    def renew(self, worker: int, lease: float) -> bool:
+        """See :meth:`treppe.store.protocol.Store.renew`."""
+        return (
+            self._database.write_apart(
+                lambda db: db.execute(SQL["worker_renew"], (worker, self.now() + lease)).rowcount
+            )
+            == 1
+        )
+
+    def retire(self, worker: int) -> None:
+        """See :meth:`treppe.store.protocol.Store.retire`."""
+        self._database.write(lambda db: db.execute(SQL["worker_retire"], (worker,)).rowcount)
+
+    def claim(self, wanted: Wanted, pace: Pace, settlements: Sequence[Settlement] = ()) -> Claimed:
+        """See :meth:`treppe.store.protocol.Store.claim`."""
+
+        def work(db: Connection) -> Claimed:
+            self._version = db.execute("PRAGMA data_version").fetchone()[0]
+            now = self.now()
+            refused = settling.settle(db, settlements, now) if settlements else ()
+            claimed = self._claimer.claim(db, wanted, pace, now)
+            return Claimed(claimed.claims, tuple(refused), claimed.next_in, claimed.suspects)
+
+        return self._database.write(work)
+
+    def settle(self, settlements: Sequence[Settlement]) -> tuple[Settlement, ...]:
+        """See :meth:`treppe.store.protocol.Store.settle`."""
+        if not settlements:
+            return ()
+        try:
+            refused = self._database.write(lambda db: settling.settle(db, settlements, self.now()))
+        except (StoreError, TypeError, ValueError):
+            if len(settlements) == 1:
+                raise
+            half = len(settlements) // 2
+            return self.settle(settlements[:half]) + self.settle(settlements[half:])
+        return tuple(refused)
+
+    def note(self, claim: Claim, name: str, value: bytes | None) -> bool:
+        """See :meth:`treppe.store.protocol.Store.note`."""
+        fence = (claim.seq, claim.token, claim.worker)
+
+        def work(db: Connection) -> bool:
+            if not db.execute(SQL["note_fence"], fence).fetchone():
+                return False
+            if value is None:
+                db.execute(SQL["note_drop"], (claim.seq, name))
+            else:
+                db.execute(SQL["note_put"], (*fence, name, value))
+            return True
+
+        return self._database.write(work)
+
+    def notes(self, id: str) -> Mapping[str, bytes]:
+        """See :meth:`treppe.store.protocol.Store.notes`."""
+        return dict(self._database.read(lambda db: db.execute(SQL["notes_get"], (id,)).fetchall()))
+
+    def get(self, id: str) -> Job | None:
+        """See :meth:`treppe.store.protocol.Store.get`."""
+        return self._database.read(lambda db: reading.get(db, id))
+
+    def find(self, wanted: Filter, after: int | None = None, n: int = 50) -> Page:
+        """See :meth:`treppe.store.protocol.Store.find`."""
+        return self._database.read(lambda db: reading.find(db, wanted, after, n))
+
+    def event(self, source: str, id: str) -> NewEvent | None:
+        """See :meth:`treppe.store.protocol.Store.event`."""
+        return self._database.read(lambda db: reading.event(db, source, id))
+
+    def backlog(self) -> Backlog:
+        """See :meth:`treppe.store.protocol.Store.backlog`."""
+        return self._database.read(lambda db: reading.backlog(db, self.now()))
+
+    def change(self, seen: Sequence[Seen], event: Event, by: str, note: str = "") -> tuple[Seen, ...]:
+        """See :meth:`treppe.store.protocol.Store.change`."""
+        refused = self._database.write(lambda db: acts.change(db, seen, event, by, note, self.now()))
+        self._ring()
+        return tuple(refused)
+
+    def wait(self, timeout: float, bell: threading.Event) -> None:
+        """See :meth:`treppe.store.protocol.Store.wait`. Other processes are noticed by ``PRAGMA data_version``."""
+        until = time.monotonic() + timeout
+        self._bells.add(bell)
+        while not bell.wait(max(0.0, min(POLL, until - time.monotonic()))):
+            version = self._database.version()
+            if (version is not None and version != self._version) or time.monotonic() >= until:
+                return
+
+    def upkeep(self, after_lapse: AfterLapse | None) -> Upkept:
+        """See :meth:`treppe.store.protocol.Store.upkeep`."""
+        done = self._keeper.round(after_lapse)
+        if not done.more:
+            self._database.checkpoint()
+        return done
+
+    def migrate(self) -> list[str]:
+        """See :meth:`treppe.store.protocol.Store.migrate`."""
+        return self._database.write(_migrate)
+
+    def settings(self) -> dict[str, object]:
+        """What the file is really set to, for ``treppe doctor``."""
+        return {name: self._database.pragma(name) for name in ("journal_mode", "synchronous")}
+
+    def close(self) -> None:
+        """See :meth:`treppe.store.protocol.Store.close`."""
+        self._database.close()
+
+    def _ring(self) -> None:
+        for bell in tuple(self._bells):
+            bell.set()
+
+
+def _migrate(db: Connection) -> list[str]:
+    steps = sorted(
+        entry.name
+        for entry in resources.files(__package__).joinpath("migrations").iterdir()
+        if entry.name.endswith(".sql")
+    )
+    db.execute(SQL["schema_create"])
+    at = int(db.execute(SQL["schema_get"]).fetchone()[0])
+    if at > len(steps):
+        raise SchemaMismatch(f"the tables are of version {at}, this Treppe knows {len(steps)}. Install a newer Treppe")
+    for step in steps[at:]:
+        text = resources.files(__package__).joinpath("migrations", step).read_text(encoding="utf-8")
+        for statement in _statements(text):
+            db.execute(statement)
+    db.executemany(SQL["schema_add"], [(step, time.time()) for step in steps[at:]])
+    return [step.removesuffix(".sql") for step in steps[at:]]
+
+
+def _statements(text: str) -> list[str]:
+    """Split a script; ``executescript`` would commit the transaction we are in."""
+    found, statement = [], ""
+    for line in text.splitlines():
+        statement += line.split("--")[0] + "\n"
+        if sqlite3.complete_statement(statement):
+            found.append(statement)
+            statement = ""
+    return found

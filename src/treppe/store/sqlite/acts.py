@@ -1,0 +1,92 @@
+"""Human acts: on the job as it was seen, or not at all; audited in the same transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from treppe.errors import IllegalTransition
+from treppe.job import Event, Kind, State, advance
+from treppe.store.protocol import Seen
+from treppe.store.sqlite.database import SQL, Connection
+from treppe.store.sqlite.journal import append
+from treppe.store.sqlite.settling import STATE_OF, Live, bury, end, release_key
+
+
+def change(db: Connection, seen: Sequence[Seen], event: Event, by: str, note: str, now: float) -> list[Seen]:
+    """Carry the act out on each job that is still as it was seen; return the others."""
+    refused = [one for one in seen if not _change_one(db, one, event, by, note, now)]
+    done = [one.id for one in seen if one not in refused]
+    if done:
+        record = {"by": by, "act": event.value, "ids": done, "note": note, "at": now}
+        append(db, "audit", [msgspec.json.encode(record)], now)
+    return refused
+
+
+def _change_one(db: Connection, one: Seen, event: Event, by: str, note: str, now: float) -> bool:
+    job = db.execute(SQL["job_seq"], (one.id,)).fetchone()
+    if job is None:
+        return False
+    seq, queue, okey, due = job
+    row = db.execute(SQL["live_state"], (seq,)).fetchone()
+    if row is not None:
+        return _change_live(db, seq, Live(*row), one, event, by, note, now)
+    dead = db.execute(SQL["dead_get"], (seq,)).fetchone()
+    if dead is None or dead[0] != one.token:
+        return False
+    live = Live(0, one.token, None, 0, 0, 0, 0, 0, 0, okey, 0, 0, queue, due, None)
+    return _change_dead(db, seq, live, event, by, note, now)
+
+
+def _change_live(db: Connection, seq: int, live: Live, one: Seen, event: Event, by: str, note: str, now: float) -> bool:
+    state = STATE_OF[live.parked]
+    if live.token != one.token or event not in _ACTS or not _allowed(state, event):
+        return False
+    if event is Event.ASK_CANCEL:
+        db.execute(SQL["cancel_flag"], (seq,))
+    elif event is Event.REVIVE:
+        db.execute(SQL["revive_update"], (seq, now))
+    elif event is Event.BURY:
+        bury(db, seq, live, now, note or "given up by hand", live.charged, live.crashes)
+    else:
+        end(db, seq, live, now)
+    _remember(db, seq, live, event, by, note, now, final=event in (Event.CANCEL, Event.CONFIRM))
+    return True
+
+
+def _change_dead(db: Connection, seq: int, live: Live, event: Event, by: str, note: str, now: float) -> bool:
+    if event not in _ACTS or not _allowed(State.DEAD, event):
+        return False
+    db.execute(SQL["dead_delete"], (seq,))
+    if event is Event.REVIVE:
+        db.execute(SQL["revive_insert"], (seq, now, live.token))
+    else:
+        release_key(db, seq, live.queue, live.okey, now)
+    _remember(db, seq, live, event, by, note, now, final=event is not Event.REVIVE)
+    return True
+
+
+_ACTS = frozenset({Event.CANCEL, Event.ASK_CANCEL, Event.REVIVE, Event.CONFIRM, Event.BURY})
+
+
+def _allowed(state: State, event: Event) -> bool:
+    """A human may confirm what nobody runs; a running job's end is its worker's matter."""
+    if state is State.RUNNING and event is not Event.ASK_CANCEL:
+        return False
+    try:
+        advance(state, event)
+    except IllegalTransition:
+        return False
+    return True
+
+
+def _remember(db: Connection, seq: int, live: Live, event: Event, by: str, note: str, now: float, final: bool) -> None:
+    text = f"{by}: {note}" if note else by
+    row = (seq, live.token, event, Kind.ACT, False, live.due_at, None, now, None, text, None, None)
+    if final:
+        db.execute(SQL["attempt_final"], row)
+    else:
+        db.execute(SQL["attempt_insert"], (*row, None))
+    if event is Event.CONFIRM:
+        db.execute(SQL["count_add"], ("done", 1))

@@ -1,0 +1,135 @@
+-- Immutable job row + one narrow live row + append-only attempts. Order and joins go by seq; people see id.
+CREATE TABLE treppe_event (
+  seq INTEGER PRIMARY KEY AUTOINCREMENT,
+  source TEXT NOT NULL,
+  id TEXT NOT NULL,
+  topic TEXT NOT NULL,
+  body BLOB NOT NULL,              -- exactly as it came; shared by the event's jobs
+  content_type TEXT NOT NULL,
+  headers BLOB NOT NULL,
+  at REAL NOT NULL,
+  UNIQUE (source, id)
+);
+
+CREATE TABLE treppe_job (          -- written once at enqueue; enough to revive from
+  seq INTEGER PRIMARY KEY AUTOINCREMENT,
+  id TEXT NOT NULL UNIQUE,
+  task TEXT NOT NULL,
+  queue TEXT NOT NULL,
+  payload BLOB NOT NULL,           -- empty when the job carries its event's body
+  content_type TEXT NOT NULL,
+  event INTEGER,
+  okey TEXT,
+  priority INTEGER NOT NULL,
+  repeat INTEGER NOT NULL,         -- 0 safe, 1 look, 2 ask
+  attempts INTEGER NOT NULL,
+  crashes INTEGER NOT NULL,
+  first_due REAL NOT NULL,
+  expires REAL NOT NULL,           -- seconds after the first due time
+  deadline REAL,
+  keep REAL NOT NULL,
+  skip_dead INTEGER NOT NULL,
+  created_at REAL NOT NULL
+);
+CREATE INDEX treppe_job_event ON treppe_job (event) WHERE event IS NOT NULL;
+
+CREATE TABLE treppe_live (         -- the only hot table: one row per job that has not ended
+  seq INTEGER PRIMARY KEY,
+  queue TEXT NOT NULL,
+  band INTEGER NOT NULL,
+  task TEXT NOT NULL,
+  due_at REAL NOT NULL,            -- the first due time: ages and the place in the key's line; never moved
+  run_at REAL NOT NULL,            -- not before; for handed-over jobs: confirmed by
+  parked INTEGER NOT NULL DEFAULT 0,   -- 0 claimable, 1 behind its order key, 2 unclear, 3 handed over, 4 running
+  worker INTEGER,
+  token INTEGER NOT NULL DEFAULT 0,    -- + 1 on every claim, never lowered
+  lapsed INTEGER NOT NULL DEFAULT 0,   -- 1 upkeep took it back, the last token may still settle; 2 and it counted as a crash
+  suspect INTEGER NOT NULL DEFAULT 0,
+  cancel INTEGER NOT NULL DEFAULT 0,
+  repeat INTEGER NOT NULL,
+  claims INTEGER NOT NULL DEFAULT 0,
+  charged INTEGER NOT NULL DEFAULT 0,
+  attempts INTEGER NOT NULL,
+  crashes INTEGER NOT NULL DEFAULT 0,
+  max_crashes INTEGER NOT NULL,
+  seen_ok INTEGER,                 -- the task's counters at this job's last failure
+  seen_tried INTEGER,
+  seen_at REAL,
+  started_at REAL,
+  expires_at REAL NOT NULL,
+  deadline_at REAL,
+  okey TEXT,
+  slotted INTEGER NOT NULL DEFAULT 0,
+  skip_dead INTEGER NOT NULL
+);
+CREATE INDEX treppe_live_due ON treppe_live (queue, band, run_at, seq) WHERE parked = 0 AND suspect = 0;
+CREATE INDEX treppe_live_suspect ON treppe_live (run_at, seq) WHERE parked = 0 AND suspect = 1;
+CREATE INDEX treppe_live_okey ON treppe_live (queue, okey, due_at, seq) WHERE okey IS NOT NULL;
+CREATE INDEX treppe_live_behind ON treppe_live (seq) WHERE parked = 1;
+CREATE INDEX treppe_live_parked ON treppe_live (parked, seq) WHERE parked IN (2, 3);
+CREATE INDEX treppe_live_expires ON treppe_live (expires_at);
+CREATE INDEX treppe_live_deadline ON treppe_live (deadline_at) WHERE deadline_at IS NOT NULL;
+
+CREATE TABLE treppe_slot (         -- order keys (okey) and concurrency limits (okey ''), kept by uniqueness
+  queue TEXT NOT NULL,
+  okey TEXT NOT NULL,
+  n INTEGER NOT NULL,
+  seq INTEGER NOT NULL,
+  PRIMARY KEY (queue, okey, n)
+) WITHOUT ROWID;
+CREATE INDEX treppe_slot_seq ON treppe_slot (seq);
+
+CREATE TABLE treppe_attempt (      -- append-only history: ended claims and acts
+  n INTEGER PRIMARY KEY,
+  seq INTEGER NOT NULL,
+  token INTEGER NOT NULL,
+  event TEXT NOT NULL,
+  kind TEXT NOT NULL,
+  charged INTEGER NOT NULL,
+  due_at REAL NOT NULL,
+  started_at REAL,
+  finished_at REAL NOT NULL,
+  worker INTEGER,
+  error TEXT NOT NULL,
+  result BLOB,
+  detail BLOB,
+  keep_until REAL                  -- set on the line that ended the job
+);
+CREATE INDEX treppe_attempt_seq ON treppe_attempt (seq);
+CREATE INDEX treppe_attempt_keep ON treppe_attempt (keep_until) WHERE keep_until IS NOT NULL;
+
+CREATE TABLE treppe_dead (
+  seq INTEGER PRIMARY KEY,
+  queue TEXT NOT NULL,
+  dead_at REAL NOT NULL,
+  reason TEXT NOT NULL,
+  token INTEGER NOT NULL,
+  claims INTEGER NOT NULL,
+  charged INTEGER NOT NULL,
+  crashes INTEGER NOT NULL
+);
+
+CREATE TABLE treppe_note (
+  seq INTEGER NOT NULL,
+  name TEXT NOT NULL,
+  value BLOB NOT NULL,
+  PRIMARY KEY (seq, name)
+) WITHOUT ROWID;
+
+CREATE TABLE treppe_worker (       -- the lease: one row per worker
+  id INTEGER PRIMARY KEY,
+  name TEXT NOT NULL,
+  until REAL NOT NULL,
+  gone INTEGER NOT NULL DEFAULT 0  -- given up by upkeep: renews and claims no more
+);
+
+CREATE TABLE treppe_health (task TEXT PRIMARY KEY, ok INTEGER NOT NULL, tried INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE treppe_count (name TEXT PRIMARY KEY, n INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE treppe_journal (
+  seq INTEGER PRIMARY KEY AUTOINCREMENT,
+  stream TEXT NOT NULL,
+  at REAL NOT NULL,
+  record BLOB NOT NULL
+);
+CREATE INDEX treppe_journal_stream ON treppe_journal (stream, seq);
+CREATE TABLE treppe_value (name TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;

@@ -1,0 +1,124 @@
+"""Putting jobs and events: the unique id is the only judge of what is a duplicate."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from treppe.job import NewEvent, NewJob, Placed, Repeat, band_of
+from treppe.store.protocol import Plan, Put
+from treppe.store.sqlite.database import SQL, Connection
+
+REPEATS = (Repeat.SAFE, Repeat.LOOK, Repeat.ASK)
+REPEAT_CODE = {repeat: code for code, repeat in enumerate(REPEATS)}
+
+
+def put(db: Connection, jobs: Sequence[NewJob], events: Sequence[NewEvent], now: float) -> Put:
+    """Place events, then the jobs of those that are new, and the jobs without an event."""
+    placed_events = [_put_event(db, event, now) for event in events]
+    seqs = {(e.source, e.id): p.seq for e, p in zip(events, placed_events, strict=True)}
+    repeated = {(e.source, e.id) for e, p in zip(events, placed_events, strict=True) if p.duplicate}
+    fresh = [job for job in jobs if job.event not in repeated]
+    placed = _put_jobs(db, fresh, seqs, now)
+    again = iter(_repeated(db, [job.id for job in jobs if job.event in repeated]) if repeated else ())
+    ahead = iter(placed)
+    answers = [next(again) if job.event in repeated else next(ahead) for job in jobs]
+    return Put(tuple(answers), tuple(placed_events))
+
+
+def plan(jobs: Sequence[NewJob], now: float) -> Plan:
+    """The same, job by job and in the order of ids, for somebody else's connection and transaction."""
+    answers: dict[int, Placed] = {}
+    placed = 0
+    for index in sorted(range(len(jobs)), key=lambda i: jobs[i].id):
+        job = jobs[index]
+        rows = yield SQL["job_insert_guest"], _job_row(None, job, None, now)
+        if rows:
+            yield SQL["live_insert"], _live_row(rows[0][0], job, now)
+            answers[index] = Placed(job.id, rows[0][0])
+            placed += 1
+        else:
+            first = yield SQL["job_same"], (_json([job.id]),)
+            answers[index] = _judged(job, first[0])
+    if placed:
+        yield SQL["count_add"], ("accepted", placed)
+    return Put(tuple(answers[i] for i in range(len(jobs))))
+
+
+def _repeated(db: Connection, ids: Sequence[str]) -> list[Placed]:
+    seqs = {row[0]: row[1] for row in db.execute(SQL["job_same"], (_json(ids),))}
+    return [Placed(id, seqs.get(id, 0), duplicate=True) for id in ids]
+
+
+def _put_event(db: Connection, event: NewEvent, now: float) -> Placed:
+    headers = msgspec.json.encode(event.headers)
+    row = (event.source, event.id, event.topic, event.body, event.content_type, headers, now)
+    placed = db.execute(SQL["event_insert"], row).fetchone()
+    if placed is not None:
+        return Placed(event.id, placed[0])
+    seq, body = db.execute(SQL["event_same"], (event.source, event.id)).fetchone()
+    return Placed(event.id, seq, duplicate=True, conflict="" if body == event.body else "content")
+
+
+def _put_jobs(db: Connection, jobs: Sequence[NewJob], events: dict[tuple[str, str], int], now: float) -> list[Placed]:
+    if not jobs:
+        return []
+    last = db.execute(SQL["job_last"]).fetchone()
+    first = (last[0] if last else 0) + 1
+    for job in jobs:
+        if job.event is not None and job.event not in events:
+            events[job.event] = db.execute(SQL["event_same"], job.event).fetchone()[0]
+    rows = [_job_row(first + i, job, events.get(job.event) if job.event else None, now) for i, job in enumerate(jobs)]
+    if db.executemany(SQL["job_insert"], rows).rowcount == len(jobs):
+        placed = [Placed(job.id, first + i) for i, job in enumerate(jobs)]
+    else:
+        placed = _judge(db, jobs, first)
+    fresh = [_live_row(p.seq, job, now) for p, job in zip(placed, jobs, strict=True) if not p.duplicate]
+    db.executemany(SQL["live_insert"], fresh)
+    if fresh:
+        db.execute(SQL["count_add"], ("accepted", len(fresh)))
+    return placed
+
+
+def _judge(db: Connection, jobs: Sequence[NewJob], first: int) -> list[Placed]:
+    ids = _json([job.id for job in jobs])
+    found = {row[0]: row for row in db.execute(SQL["job_same"], (ids,))}
+    return [
+        Placed(job.id, first + i) if found[job.id][1] == first + i else _judged(job, found[job.id])
+        for i, job in enumerate(jobs)
+    ]
+
+
+def _judged(job: NewJob, row: tuple[Any, ...]) -> Placed:
+    _, seq, task, queue, payload, content_type, source, event = row
+    same_event = source is None or (source, event) == job.event
+    same_content = (payload, content_type) == (job.payload, job.content_type) and same_event
+    differs = "task" if task != job.task else "queue" if queue != job.queue else "" if same_content else "content"
+    return Placed(job.id, seq, duplicate=True, conflict=differs)
+
+
+def _job_row(seq: int | None, job: NewJob, event: int | None, now: float) -> tuple[Any, ...]:
+    return (
+        seq, job.id, job.task, job.queue, job.payload, job.content_type, event, job.key, job.priority,
+        REPEAT_CODE[job.repeat], job.attempts, job.crashes, _due(job, now), job.expires, job.deadline, job.keep,
+        job.skip_dead, now,
+    )  # fmt: skip
+
+
+def _live_row(seq: int, job: NewJob, now: float) -> tuple[Any, ...]:
+    due = _due(job, now)
+    deadline = None if job.deadline is None else due + job.deadline
+    return (
+        seq, job.queue, band_of(job.priority), job.task, due, due, REPEAT_CODE[job.repeat], job.attempts, job.crashes,
+        due + job.expires, deadline, job.key, job.skip_dead,
+    )  # fmt: skip
+
+
+def _due(job: NewJob, now: float) -> float:
+    return job.at if job.at is not None else now + job.delay
+
+
+def _json(values: Sequence[object]) -> str:
+    return msgspec.json.encode(values).decode()

@@ -1,0 +1,208 @@
+"""Settling: writing how claims ended, fenced by token and worker.
+
+The common end (done, no key, no slot, on time) is written for the whole batch at once; everything else goes
+one by one through the state machine.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from treppe.errors import IllegalTransition
+from treppe.job import Event, Kind, Report, Settlement, State, When, advance
+from treppe.store.sqlite.database import SQL, Connection
+
+WAITING, BEHIND, UNCLEAR, HANDED_OVER, RUNNING = range(5)
+STATE_OF = (State.WAITING, State.WAITING, State.UNCLEAR, State.HANDED_OVER, State.RUNNING)
+LAPSED, CRASHED = 1, 2
+
+
+class Live(NamedTuple):
+    """The hot row of a job, as ``live_state.sql`` reads it."""
+
+    parked: int
+    token: int
+    worker: int | None
+    lapsed: int
+    suspect: int
+    cancel: int
+    crashes: int
+    claims: int
+    charged: int
+    okey: str | None
+    slotted: int
+    skip_dead: int
+    queue: str
+    due_at: float
+    started_at: float | None
+
+
+def settle(db: Connection, settlements: Sequence[Settlement], now: float) -> list[Settlement]:
+    """Write all that still count; return those that were refused."""
+    plain = [s for s in settlements if _is_plain(s)]
+    rest = [s for s in settlements if not _is_plain(s)]
+    if plain and not _finish_at_once(db, plain, now):
+        rest = list(settlements)
+        plain = []
+    _count_health(db, plain)
+    if plain:
+        _add(db, "done", len(plain))
+    refused = [s for s in rest if not _settle_one(db, s, now)]
+    _report(db, [s for s in settlements if s not in refused] if refused else settlements, now)
+    return refused
+
+
+def release_key(db: Connection, seq: int, queue: str, okey: str | None, now: float) -> None:
+    """The job lets go of its order key; the next in line may be claimed."""
+    if okey is None:
+        return
+    held = db.execute(SQL["key_free"], (seq,)).rowcount
+    if held or not db.execute(SQL["key_holder"], (queue, okey)).fetchone():
+        promote(db, queue, okey, now)
+
+
+def promote(db: Connection, queue: str, okey: str, now: float) -> int:
+    """Unpark the first of a key's line."""
+    head = db.execute(SQL["key_head"], (queue, okey, now)).fetchone()
+    return db.execute(SQL["unpark"], (head[0],)).rowcount if head else 0
+
+
+def bury(db: Connection, seq: int, live: Live, now: float, reason: str, charged: int, crashes: int) -> None:
+    """Move a live job to the dead letters. Its key stays taken unless the job lets go of it."""
+    db.execute(SQL["live_delete"], (seq,))
+    db.execute(SQL["slot_free"], (seq,))
+    row = (seq, live.queue, now, reason, live.token, live.claims, charged, crashes)
+    db.execute(SQL["dead_insert"], row)
+    if live.skip_dead:
+        release_key(db, seq, live.queue, live.okey, now)
+
+
+def end(db: Connection, seq: int, live: Live, now: float) -> None:
+    """The job is over: its row, its slot and its key are free."""
+    db.execute(SQL["live_delete"], (seq,))
+    db.execute(SQL["slot_free"], (seq,))
+    release_key(db, seq, live.queue, live.okey, now)
+
+
+def _is_plain(s: Settlement) -> bool:
+    return s.event is Event.FINISH and s.claim.key is None and not s.claim.slotted and not s.claim.suspect
+
+
+def _finish_at_once(db: Connection, settlements: Sequence[Settlement], now: float) -> bool:
+    """All or nothing: False (and nothing written) when one of them is not as expected."""
+    db.execute("SAVEPOINT plain")
+    fences = [(s.claim.seq, s.claim.token, s.claim.worker) for s in settlements]
+    if db.executemany(SQL["finish_delete"], fences).rowcount == len(fences):
+        db.executemany(SQL["attempt_final"], [_attempt(s, now) for s in settlements])
+        db.execute("RELEASE plain")
+        return True
+    db.execute("ROLLBACK TO plain")
+    db.execute("RELEASE plain")
+    return False
+
+
+def _settle_one(db: Connection, s: Settlement, now: float) -> bool:
+    row = db.execute(SQL["live_state"], (s.claim.seq,)).fetchone()
+    live = Live(*row) if row else None
+    if live is None or (live.token, live.worker) != (s.claim.token, s.claim.worker):
+        return False
+    state = STATE_OF[live.parked]
+    if state is not State.RUNNING and not live.lapsed:
+        return False
+    try:
+        target = advance(state, s.event, When.LATE if live.lapsed else When.ALWAYS)
+    except IllegalTransition:
+        return False
+    _count_health(db, [s])
+    _write(db, s, live, target, now)
+    return True
+
+
+def _write(db: Connection, s: Settlement, live: Live, target: State, now: float) -> None:
+    crashes = live.crashes - (1 if live.lapsed == CRASHED else 0)
+    seq = s.claim.seq
+    if target is State.WAITING and live.cancel:
+        end(db, seq, live, now)
+        db.execute(SQL["attempt_final"], _attempt(s, now, Event.CANCEL))
+        return
+    if target is State.DONE:
+        end(db, seq, live, now)
+        db.execute(SQL["attempt_final"], _attempt(s, now))
+        _add(db, "done", 1)
+        return
+    db.execute(SQL["attempt_insert"], (*_attempt(s, now), None))
+    if target is State.DEAD:
+        bury(db, seq, live, now, s.error, live.charged + s.charged, crashes)
+    elif target is State.WAITING:
+        db.execute(SQL["defer_update"], (seq, now + s.delay, s.charged, crashes, *_seen(db, s, now)))
+        db.execute(SQL["slot_free"], (seq,))
+    elif target is State.HANDED_OVER:
+        row = (seq, HANDED_OVER, now + s.confirm_within, crashes, live.slotted, None, None, None)
+        db.execute(SQL["park_update"], row)
+    else:
+        db.execute(SQL["park_update"], (seq, UNCLEAR, now, crashes, 0, *_seen(db, s, now)))
+        db.execute(SQL["slot_free"], (seq,))
+
+
+def _attempt(s: Settlement, now: float, event: Event | None = None) -> tuple[object, ...]:
+    c = s.claim
+    return (
+        c.seq, c.token, event or s.event, s.kind, s.charged, c.due_at, max(c.claimed_at, c.start_at), now, c.worker,
+        s.error, s.result, s.detail,
+    )  # fmt: skip
+
+
+def _seen(db: Connection, s: Settlement, now: float) -> tuple[int | None, int | None, float | None]:
+    """The task's counters as of this failure; the time stays while nobody else tried and nothing was charged."""
+    if not s.counts or s.kind is Kind.OK:
+        return (None, None, None)
+    ok, tried = db.execute(SQL["health_of"], (s.claim.task,)).fetchone() or (0, 0)
+    before = s.claim.seen
+    alone = before is not None and tried - before[1] <= 1
+    return (ok, tried, before[2] if before is not None and alone and not s.charged else now)
+
+
+def _report(db: Connection, settlements: Sequence[Settlement], now: float) -> None:
+    for queue, reports in _by_queue(settlements, now).items():
+        learned = [r for r in reports if r.kind is not Kind.OK] or _is_watched(db, queue)
+        if learned:
+            rows = [(f"report:{queue}", now, msgspec.msgpack.encode(report)) for report in reports]
+            db.executemany(SQL["journal_append"], rows)
+
+
+def _is_watched(db: Connection, queue: str) -> bool:
+    """A success teaches nothing to a queue of which nothing is known."""
+    flow = db.execute(SQL["value_get"], (f"flow:{queue}",)).fetchone()
+    return bool(flow or db.execute(SQL["journal_any"], (f"report:{queue}",)).fetchone())
+
+
+def _by_queue(settlements: Iterable[Settlement], now: float) -> dict[str, list[Report]]:
+    queues: dict[str, list[Report]] = defaultdict(list)
+    for s in settlements:
+        if s.report is None:
+            continue
+        reports = queues[s.claim.queue]
+        if s.kind is Kind.OK and reports and reports[-1].kind is Kind.OK and not (s.report.probe or reports[-1].probe):
+            last = reports.pop()
+            reports.append(msgspec.structs.replace(last, n=last.n + s.report.n))
+        else:
+            reports.append(msgspec.structs.replace(s.report, at=now))
+    return queues
+
+
+def _count_health(db: Connection, settlements: Iterable[Settlement]) -> None:
+    counts: dict[str, list[int]] = {}
+    for s in settlements:
+        if s.counts:
+            count = counts.setdefault(s.claim.task, [0, 0])
+            count[0] += s.kind is Kind.OK
+            count[1] += 1
+    db.executemany(SQL["health_add"], [(task, ok, tried) for task, (ok, tried) in counts.items()])
+
+
+def _add(db: Connection, name: str, n: int) -> None:
+    db.execute(SQL["count_add"], (name, n))

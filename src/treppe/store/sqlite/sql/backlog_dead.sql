@@ -1,0 +1,1 @@
+SELECT queue, count(*) FROM treppe_dead GROUP BY queue

@@ -1,0 +1,1 @@
+UPDATE treppe_live SET cancel = 1 WHERE seq = ?

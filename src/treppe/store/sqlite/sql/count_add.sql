@@ -1,0 +1,2 @@
+INSERT INTO treppe_count (name, n) VALUES (?, ?)
+ON CONFLICT (name) DO UPDATE SET n = n + excluded.n

@@ -1,0 +1,1 @@
+SELECT name, n FROM treppe_count

@@ -1,0 +1,1 @@
+SELECT token, queue FROM treppe_dead WHERE seq = ?

@@ -1,0 +1,1 @@
+DELETE FROM treppe_event WHERE seq = ?

@@ -1,0 +1,4 @@
+INSERT INTO treppe_event (source, id, topic, body, content_type, headers, at)
+VALUES (?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (source, id) DO NOTHING
+RETURNING seq

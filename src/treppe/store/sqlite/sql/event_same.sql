@@ -1,0 +1,1 @@
+SELECT seq, body FROM treppe_event WHERE source = ? AND id = ?

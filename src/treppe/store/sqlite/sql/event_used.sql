@@ -1,0 +1,1 @@
+SELECT 1 FROM treppe_job WHERE event = ? LIMIT 1

@@ -1,0 +1,1 @@
+DELETE FROM treppe_note WHERE seq = ?

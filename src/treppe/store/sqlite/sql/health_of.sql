@@ -1,0 +1,1 @@
+SELECT ok, tried FROM treppe_health WHERE task = ?

@@ -1,0 +1,14 @@
+SELECT j.seq, j.id, j.task, j.queue, j.okey, j.priority, j.repeat, j.attempts, j.first_due, j.expires, j.deadline, j.created_at,
+       l.parked, l.token, l.claims, l.charged, l.crashes, l.due_at, l.run_at, l.deadline_at, l.expires_at, l.suspect, l.cancel,
+       d.token, d.claims, d.charged, d.crashes, d.dead_at, d.reason,
+       e.source, e.id,
+       (SELECT o.id FROM treppe_slot s JOIN treppe_job o ON o.seq = s.seq
+        WHERE l.parked = 1 AND s.queue = j.queue AND s.okey = j.okey AND s.n = 0),
+       a.event, a.token, a.finished_at, a.error, a.result,
+       coalesce(e.body, j.payload), coalesce(e.content_type, j.content_type)
+FROM treppe_job j
+LEFT JOIN treppe_live l ON l.seq = j.seq
+LEFT JOIN treppe_dead d ON d.seq = j.seq
+LEFT JOIN treppe_event e ON e.seq = j.event
+LEFT JOIN treppe_attempt a ON a.n = (SELECT max(n) FROM treppe_attempt x WHERE x.seq = j.seq)
+WHERE j.id = ?

@@ -1,0 +1,1 @@
+SELECT 1 FROM treppe_journal WHERE stream = ? LIMIT 1

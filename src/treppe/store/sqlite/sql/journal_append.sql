@@ -1,0 +1,1 @@
+INSERT INTO treppe_journal (stream, at, record) VALUES (?, ?, ?)

@@ -1,0 +1,1 @@
+DELETE FROM treppe_journal WHERE stream = ? AND seq = ?

@@ -1,0 +1,1 @@
+SELECT seq FROM treppe_slot WHERE queue = ? AND okey = ? AND n = 0

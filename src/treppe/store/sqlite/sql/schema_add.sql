@@ -1,0 +1,1 @@
+INSERT INTO treppe_schema (step, at) VALUES (?, ?)

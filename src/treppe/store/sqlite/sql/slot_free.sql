@@ -1,0 +1,1 @@
+DELETE FROM treppe_slot WHERE seq = ? AND okey = ''

@@ -1,0 +1,1 @@
+INSERT INTO treppe_slot (queue, okey, n, seq) VALUES (?, '', ?, ?)

@@ -1,0 +1,1 @@
+SELECT n FROM treppe_slot WHERE queue = ? AND okey = ''

@@ -1,0 +1,1 @@
+INSERT INTO treppe_value (name, value) VALUES (?, ?) ON CONFLICT (name) DO NOTHING

@@ -1,0 +1,1 @@
+SELECT value FROM treppe_value WHERE name = ?

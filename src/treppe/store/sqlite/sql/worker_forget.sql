@@ -1,0 +1,1 @@
+DELETE FROM treppe_worker WHERE id = ? AND gone = 1

@@ -1,0 +1,1 @@
+UPDATE treppe_worker SET gone = 1 WHERE until <= ?

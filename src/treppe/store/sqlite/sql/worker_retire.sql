@@ -1,0 +1,1 @@
+UPDATE treppe_worker SET until = 0 WHERE id = ?1

@@ -1,0 +1,1 @@
+SELECT id FROM treppe_worker WHERE gone = 1
