@@ -163,7 +163,11 @@ class Backlog(msgspec.Struct, frozen=True):
 
 
 class Filter(msgspec.Struct, frozen=True):
-    """Which jobs to list; everything given must match. ``text`` is looked for in ids and errors."""
+    """Which jobs to list; everything given must match. ``text`` is looked for in ids and errors.
+
+    ``late`` asks for open jobs that have used up this share of the time to their deadline (0.5 or more);
+    it goes without ``states``. ``ended_after`` asks for dead letters younger than that.
+    """
 
     states: tuple[State, ...] = ()
     queue: str | None = None
@@ -171,6 +175,8 @@ class Filter(msgspec.Struct, frozen=True):
     key: str | None = None
     event: tuple[str, str] | None = None
     text: str | None = None
+    late: float | None = None
+    ended_after: float | None = None
 
 
 class Page(msgspec.Struct, frozen=True):

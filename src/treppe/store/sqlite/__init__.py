@@ -165,7 +165,7 @@ class SQLiteStore:
 
     def find(self, wanted: Filter, after: int | None = None, n: int = 50) -> Page:
         """See :meth:`treppe.store.protocol.Store.find`."""
-        return self._database.read(lambda db: reading.find(db, wanted, after, n))
+        return self._database.read(lambda db: reading.find(db, wanted, after, n, self.now()))
 
     def event(self, source: str, id: str) -> NewEvent | None:
         """See :meth:`treppe.store.protocol.Store.event`."""

@@ -109,10 +109,10 @@ def _job_row(seq: int | None, job: NewJob, event: int | None, now: float) -> tup
 
 def _live_row(seq: int, job: NewJob, now: float) -> tuple[Any, ...]:
     due = _due(job, now)
-    deadline = None if job.deadline is None else due + job.deadline
+    half, deadline = (None, None) if job.deadline is None else (due + job.deadline / 2, due + job.deadline)
     return (
         seq, job.queue, band_of(job.priority), job.task, due, due, REPEAT_CODE[job.repeat], job.attempts, job.crashes,
-        due + job.expires, deadline, job.key, job.skip_dead,
+        due + job.expires, half, deadline, job.key, job.skip_dead,
     )  # fmt: skip
 
 

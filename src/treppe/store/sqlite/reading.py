@@ -28,12 +28,12 @@ def get(db: Connection, id: str) -> Job | None:
     return msgspec.structs.replace(job, history=_history(db, job.seq))
 
 
-def find(db: Connection, wanted: Filter, after: int | None, n: int) -> Page:
+def find(db: Connection, wanted: Filter, after: int | None, n: int, now: float) -> Page:
     """Jobs newest first; the statement is chosen by what drives it best."""
     n = max(1, min(n, MAX_PAGE))
     statement, states = _statement(wanted)
     source, event = wanted.event or (None, None)
-    row = (
+    row: tuple[object, ...] = (
         _NEWEST if after is None else after,
         wanted.queue,
         wanted.task,
@@ -44,6 +44,8 @@ def find(db: Connection, wanted: Filter, after: int | None, n: int) -> Page:
         states,
         n,
     )
+    if wanted.late is not None:
+        row += (now, wanted.late)
     jobs = tuple(_job(found) for found in db.execute(SQL[statement], row))
     return Page(jobs, jobs[-1].seq if len(jobs) == n else None)
 
@@ -79,10 +81,12 @@ def backlog(db: Connection, now: float) -> Backlog:
 
 def _statement(wanted: Filter) -> tuple[str, object]:
     states = set(wanted.states)
+    if wanted.late is not None:
+        return "find_late", 1
     if wanted.event is not None:
         return "find_event", _json(wanted.states)
     if states == {State.DEAD}:
-        return "find_dead", 1
+        return "find_dead", wanted.ended_after
     if len(states) == 1 and states <= {State.UNCLEAR, State.HANDED_OVER}:
         return "find_parked", _PARKED[states.pop()][0]
     if states and states <= set(_PARKED):

@@ -57,6 +57,7 @@ CREATE TABLE treppe_live (         -- the only hot table: one row per job that h
   seen_at REAL,
   started_at REAL,
   expires_at REAL NOT NULL,
+  half_at REAL,                    -- when half of the time to the deadline has passed
   deadline_at REAL,
   okey TEXT,
   slotted INTEGER NOT NULL DEFAULT 0,
@@ -68,7 +69,7 @@ CREATE INDEX treppe_live_okey ON treppe_live (queue, okey, due_at, seq) WHERE ok
 CREATE INDEX treppe_live_behind ON treppe_live (seq) WHERE parked = 1;
 CREATE INDEX treppe_live_parked ON treppe_live (parked, seq) WHERE parked IN (2, 3);
 CREATE INDEX treppe_live_expires ON treppe_live (expires_at);
-CREATE INDEX treppe_live_deadline ON treppe_live (deadline_at) WHERE deadline_at IS NOT NULL;
+CREATE INDEX treppe_live_half ON treppe_live (half_at) WHERE half_at IS NOT NULL;
 
 CREATE TABLE treppe_slot (         -- order keys (okey) and concurrency limits (okey ''), kept by uniqueness
   queue TEXT NOT NULL,

@@ -13,5 +13,5 @@ LEFT JOIN treppe_attempt a ON a.n = (SELECT max(n) FROM treppe_attempt x WHERE x
 WHERE d.seq < ?1
   AND (?2 IS NULL OR j.queue = ?2) AND (?3 IS NULL OR j.task = ?3) AND (?4 IS NULL OR j.okey = ?4)
   AND (?5 IS NULL OR (e.source = ?5 AND e.id = ?6))
-  AND (?7 IS NULL OR instr(j.id, ?7) > 0 OR instr(coalesce(a.error, ''), ?7) > 0) AND ?8 IS NOT NULL
+  AND (?7 IS NULL OR instr(j.id, ?7) > 0 OR instr(coalesce(a.error, ''), ?7) > 0) AND (?8 IS NULL OR d.dead_at > ?8)
 ORDER BY d.seq DESC LIMIT ?9
