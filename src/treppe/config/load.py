@@ -42,7 +42,7 @@ def read(path: Path | str) -> tuple[Settings, list[Finding]]:
     path = Path(path)
     text = _text_of(path)
     try:
-        raw = tomllib.loads(text)
+        raw = {"store": Settings().store} | tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise _not_toml(path, text, str(error)) from error
     reader = Reader(lines_of(text))

@@ -61,7 +61,8 @@ def rate(value: Any) -> Rate:
     (Rate(n=2, per=1.0), Rate(n=300, per=15.0), Rate(n=100, per=60.0))
     """
     match = re.fullmatch(r"\s*([0-9]{1,7})\s*/\s*(.{1,16}?)\s*", value) if isinstance(value, str) else None
-    per = _seconds(match[2]) or _seconds("1" + match[2]) if match else None
+    window = "" if match is None else match[2] if match[2][0].isdigit() else f"1{match[2]}"
+    per = _seconds(window)
     if match is None or per is None:
         cure = 'Write calls per time, e.g. "2/s", "100/min", "300/15s"'
         raise ConfigError("rate", f"{shown(value)} is not a rate", cure)
