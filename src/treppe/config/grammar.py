@@ -55,7 +55,9 @@ _NAME: Final = r"[a-z0-9][a-z0-9_.-]{0,63}"
 _NAMES: Final = "Use up to 64 small letters, digits and . _ -"
 _QUEUE_NAMES: Final = "Use up to 128 small letters, digits and . _ : / -"
 _USER_NAME: Final = r"[A-Za-z0-9][A-Za-z0-9_.@-]{0,63}"
-_PATH: Final = r"body:[^\s.\[\]]+(?:\.[^\s.\[\]]+|\[\d{1,6}\])*|header:" + HEADER_NAME
+_STEP: Final = r"[^\s.\[\]]+"
+_INDEX: Final = r"\[[0-9]{1,6}\]"
+_PATH: Final = f"body:(?:{_STEP}|{_INDEX})(?:\\.{_STEP}|{_INDEX})*|header:{HEADER_NAME}"
 
 
 def _store(value: Any, folder: Path) -> str:

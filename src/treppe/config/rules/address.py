@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from treppe.config.finding import Finding
 from treppe.config.parse import without_password
@@ -14,12 +14,8 @@ Network = IPv4Network | IPv6Network
 
 def judge(where: str, url: str, allow_http: bool, allowed: Sequence[str]) -> Iterator[Finding]:
     """A URL we call: well-formed, https unless allowed otherwise, and no private address by accident."""
-    try:
-        parts = urlsplit(url)
-        host, _ = parts.hostname, parts.port
-    except ValueError:
-        host = None
-    if not host or parts.scheme not in ("http", "https"):
+    parts = parts_of(url)
+    if parts is None:
         cure = 'Write a whole one, e.g. "https://api.example.com/orders"'
         yield Finding("error", where, f'"{without_password(url)}" is not a web address', cure)
         return
@@ -28,7 +24,21 @@ def judge(where: str, url: str, allow_http: bool, allowed: Sequence[str]) -> Ite
         yield Finding("error", where, "http sends everything readable for all on the way", cure)
     if parts.username is not None:
         yield Finding("error", where, "a login does not belong into the address", 'Write auth = { kind = "basic", … }')
-    yield from _of_host(where, host, allowed)
+    yield from _of_host(where, parts.hostname or "", allowed)
+
+
+def parts_of(url: str) -> SplitResult | None:
+    """A web address in parts, or None where it is none: no http or https, no host, an impossible port.
+
+    >>> parts_of("https://api.example.com:8443/x").netloc, parts_of("https://[::1"), parts_of("https://a:99999")
+    ('api.example.com:8443', None, None)
+    """
+    try:
+        parts = urlsplit(url)
+        fine = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:
+        return None
+    return parts if fine else None
 
 
 def networks(where: str, texts: Sequence[str]) -> Iterator[Finding]:
@@ -51,7 +61,7 @@ def _of_host(where: str, host: str, allowed: Sequence[str]) -> Iterator[Finding]
     except ValueError:
         return
     inside = any(address in network for network in map(_network, allowed) if network)
-    if not address.is_global and not inside:
+    if (not address.is_global or address.is_multicast) and not inside:
         example = (
             "127.0.0.0/8" if address.is_loopback and address.version == 4 else f"{address}/{address.max_prefixlen}"
         )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 from typing import Final
-from urllib.parse import urlsplit
 
 from treppe.config import Destination, Settings
 from treppe.config.finding import Finding
@@ -105,9 +104,10 @@ def _bursts(settings: Settings) -> Iterator[Finding]:
 def _shared_hosts(settings: Settings) -> Iterator[Finding]:
     hosts: dict[str, set[str]] = defaultdict(set)
     for destination in settings.destinations.values():
-        hosts[urlsplit(destination.url).netloc.lower()].add(destination.pace_queue)
+        if parts := address.parts_of(destination.url):
+            hosts[parts.netloc.lower()].add(destination.pace_queue)
     for host, queues in hosts.items():
-        if host and len(queues) > 1 and queues & settings.queues.keys():
+        if len(queues) > 1 and queues & settings.queues.keys():
             names = ", ".join(sorted(queues))
             text = f"{host} is called from several queues ({names}), each with a pace of its own"
             yield Finding(

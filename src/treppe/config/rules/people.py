@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from ipaddress import ip_address
-from urllib.parse import urlsplit
 
 from treppe.config import Alert, Settings, Web
 from treppe.config.finding import Finding
@@ -54,11 +53,11 @@ def _target(where: str, target: str, alert: Alert) -> Iterator[Finding]:
 def _web(web: Web) -> Iterator[Finding]:
     if not web.users:
         yield Finding("hint", "user", "nobody can log in to the board", 'Add [user.NAME] with password = "env:…"')
-    public = urlsplit(web.public_url or "")
-    if web.public_url and (public.scheme not in ("http", "https") or not public.hostname):
+    public = address.parts_of(web.public_url or "")
+    if web.public_url and public is None:
         cure = 'Write e.g. "https://hooks.example.com"'
         yield Finding("error", "web.public_url", f'"{web.public_url}" is not a web address', cure)
-    if not _is_loopback(web.host) and public.scheme != "https":
+    if not _is_loopback(web.host) and not (public and public.scheme == "https"):
         text = "passwords and webhooks come in readable for all on the way"
         cure = "Put a proxy with https in front and name it in public_url, or listen on 127.0.0.1"
         yield Finding("warning", "web.host", text, cure)

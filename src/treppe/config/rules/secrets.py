@@ -46,14 +46,15 @@ def _single(settings: Settings) -> Iterator[tuple[str, Secret | None, str]]:
         yield f"{where}.password", auth.password, "login"
         yield f"{where}.value", auth.value, "header"
     for alert in settings.alerts.values():
-        yield f"alert.{alert.name}.secret", alert.secret, "standard-webhooks"
+        yield f"alert.{alert.name}.secret", alert.secret, "alert"
         yield f"alert.{alert.name}.smtp_password", alert.smtp_password, "login"
     for user in settings.web.users:
         yield f"user.{user.name}.password", user.password, "password"
 
 
 def _fitness(where: str, value: bytes, use: str) -> Iterator[Finding]:
-    if use == "standard-webhooks" and not _is_base64(value.removeprefix(b"whsec_")):
+    standard = use == "standard-webhooks" or (use == "alert" and value.startswith(b"whsec_"))
+    if standard and not _is_standard(value):
         cure = "Copy it as the sender shows it: whsec_ and letters, digits, +, / and ="
         yield Finding("error", where, "a Standard Webhooks secret is base64, and this is not", cure)
     if use in ("header", "drain") and not (value.isascii() and value.decode("ascii", "replace").isprintable()):
@@ -68,8 +69,9 @@ def _fitness(where: str, value: bytes, use: str) -> Iterator[Finding]:
         yield Finding("error", where, "this password is too short", cure)
 
 
-def _is_base64(value: bytes) -> bool:
+def _is_standard(value: bytes) -> bool:
+    """16 to 256 bytes in base64; the specification asks for 24 to 64."""
     try:
-        return bool(binascii.a2b_base64(value, strict_mode=True))
+        return 16 <= len(binascii.a2b_base64(value.removeprefix(b"whsec_"), strict_mode=True)) <= 256
     except binascii.Error:
         return False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Final
 
@@ -49,7 +50,13 @@ def _verification(where: str, source: Source) -> Iterator[Finding]:
 
 
 def _signed_parts(where: str, verify: Verify) -> Iterator[Finding]:
+    signed = set(re.findall(r"\{(\w+)\}", verify.signed))
+    for part in sorted(signed - {"body", "timestamp", "id"}):
+        yield Finding("error", where, f"signed names {{{part}}}", "Known are {body}, {timestamp} and {id}")
     for part, header in (("timestamp", verify.timestamp_header), ("id", verify.id_header)):
-        if f"{{{part}}}" in verify.signed and header is None:
+        if part in signed and header is None:
             cure = f'Add {part}_header = "…"'
             yield Finding("error", where, f"{{{part}}} is signed, but nothing says which header holds it", cure)
+    if verify.timestamp_header and "timestamp" not in signed:
+        cure = 'Name it, as in signed = "{timestamp}.{body}", or leave timestamp_header out'
+        yield Finding("error", where, "the timestamp is not signed, so anybody can change it", cure)
