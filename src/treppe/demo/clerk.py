@@ -1,0 +1,143 @@
+"""The human at the board: logs in, reads what is unclear, looks into the ledger of the remote system, and decides.
+
+Everything goes through the pages that a browser would get, cookies and form tokens included.
+"""
+
+from __future__ import annotations
+
+import http.cookies
+import urllib.parse
+from collections.abc import Callable
+from html.parser import HTMLParser
+from typing import NamedTuple
+
+import msgspec
+
+from treppe.demo.processes import Failed
+from treppe.demo.wire import Answer, Client
+
+Happened = Callable[[str, str], bool]
+"""Did it take effect? Asked with the event's id and the destination."""
+
+
+class Row(NamedTuple):
+    """One job as a page of the board shows it."""
+
+    id: str
+    token: str
+
+
+class Page(HTMLParser):
+    """What a human needs of a page: the jobs on it, and the hidden form token.
+
+    >>> page = Page('<input name=csrf value="t0"><tr data-id="shop:1:mail" data-token="4">')
+    >>> page.csrf, page.rows
+    ('t0', [Row(id='shop:1:mail', token='4')])
+    """
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.csrf = ""
+        self.rows: list[Row] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Take note of form tokens and of rows with a job."""
+        found = {name: value or "" for name, value in attrs}
+        if tag == "input" and found.get("name") == "csrf":
+            self.csrf = found.get("value", "")
+        if tag == "tr" and "data-id" in found:
+            self.rows.append(Row(found["data-id"], found.get("data-token", "")))
+
+
+class QueueNow(msgspec.Struct, frozen=True):
+    """A queue as ``/v1/stats`` tells it."""
+
+    queue: str
+    waiting: int = 0
+    running: int = 0
+    retrying: int = 0
+    scheduled: int = 0
+    behind: int = 0
+    unclear: int = 0
+    dead: int = 0
+    held: bool = False
+    why: str = ""
+    openness: float = 1.0
+
+    @property
+    def open(self) -> int:
+        """How many of its jobs are not at their end."""
+        return self.waiting + self.running + self.retrying + self.scheduled + self.behind + self.unclear
+
+
+class Stats(msgspec.Struct, frozen=True):
+    """``GET /v1/stats``."""
+
+    open: int = 0
+    oldest_age_s: float | None = None
+    queues: list[QueueNow] = []
+    accepted: int = 0
+    done: int = 0
+
+
+class Clerk:
+    """One logged-in human. ``acts`` keeps, per job and token, what was decided."""
+
+    def __init__(self, port: int, name: str, password: str) -> None:
+        self._board = Client(port)
+        self._login = {"name": name, "password": password}
+        self._cookies: http.cookies.SimpleCookie = http.cookies.SimpleCookie()
+        self.acts: dict[Row, str] = {}
+
+    async def log_in(self) -> None:
+        """Through the form, as everybody."""
+        form = {**self._login, "csrf": (await self._page("/board/login")).csrf}
+        answer = await self._call("POST", "/board/login", form)
+        if answer.status not in (200, 302, 303) or not self._cookies:
+            raise Failed(f"the board let nobody in: {answer.status} {answer.body[:200].decode(errors='replace')}")
+
+    async def stats(self) -> Stats:
+        """The figures of this moment."""
+        answer = await self._call("GET", "/v1/stats")
+        if not answer.good:
+            raise Failed(f"/v1/stats answers {answer.status}: {answer.body[:200].decode(errors='replace')}")
+        return msgspec.json.decode(answer.body, type=Stats)
+
+    async def settle(self, happened: Happened) -> dict[Row, str]:
+        """Decide everything on the page of unclear jobs; returns what was pressed for which job."""
+        page = await self._page("/board/unclear")
+        pressed = {row: "confirm" if happened(*_event_and_destination(row.id)) else "revive" for row in page.rows}
+        for row, event in pressed.items():
+            words = "it is in their ledger" if event == "confirm" else "their ledger knows nothing of it"
+            form = {"csrf": page.csrf, "id": row.id, "token": row.token, "event": event, "note": words}
+            answer = await self._call("POST", "/board/act", form)
+            if answer.status not in (200, 302, 303):
+                raise Failed(f"the board refused {event!r} for {row.id} with {answer.status}")
+        self.acts |= pressed
+        return pressed
+
+    async def _page(self, path: str) -> Page:
+        answer = await self._call("GET", path)
+        if not answer.good:
+            raise Failed(f"the board answers {answer.status} at {path}")
+        return Page(answer.body.decode())
+
+    async def _call(self, method: str, path: str, form: dict[str, str] | None = None) -> Answer:
+        headers = {"cookie": "; ".join(f"{name}={one.value}" for name, one in self._cookies.items())}
+        if form is not None:
+            headers |= {
+                "content-type": "application/x-www-form-urlencoded",
+                "origin": f"http://127.0.0.1:{self._board.port}",
+            }
+        answer = await self._board.call(method, path, headers, urllib.parse.urlencode(form or {}).encode())
+        for line in answer.headers.get("set-cookie", "").split("\n"):
+            self._cookies.load(line)
+        return answer
+
+
+def _event_and_destination(id: str) -> tuple[str, str]:
+    """The parts of an id such as ``shop:0f8e…:mail``."""
+    _source, _, rest = id.partition(":")
+    event, _, destination = rest.rpartition(":")
+    return event, destination
