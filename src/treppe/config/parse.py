@@ -18,7 +18,7 @@ MAX_SECRET: Final = 64 * 1024
 """No secret is longer than this many bytes."""
 
 
-def duration(value: Any, least: float = 0.0, most: float = 3660 * 86400.0) -> float:
+def duration(value: Any, where: str = "duration", *, least: float = 0.0, most: float = 3660 * 86400.0) -> float:
     """Seconds from a text such as ``"35s"``; units are ms, s, m (or min), h, d and w, the largest first.
 
     >>> [duration(text) for text in ("250ms", "15m", "1h30m", "14d")]
@@ -29,14 +29,14 @@ def duration(value: Any, least: float = 0.0, most: float = 3660 * 86400.0) -> fl
     """
     if _is_number(value):
         cure = f'Write it as text with a unit, e.g. "{value}s" or "{value}m"'
-        raise ConfigError("duration", f"{value} has no unit", cure)
+        raise ConfigError(where, f"{value} has no unit", cure)
     seconds = _seconds(value) if isinstance(value, str) else None
     if seconds is None:
         cure = 'Write a number and a unit, e.g. "250ms", "35s", "15m", "1h30m", "14d"'
-        raise ConfigError("duration", f"{shown(value)} is not a duration", cure)
+        raise ConfigError(where, f"{shown(value)} is not a duration", cure)
     if not least <= seconds <= most:
         cure = f"Choose one from {say_duration(least)} to {say_duration(most)}"
-        raise ConfigError("duration", f'"{value}" is out of bounds', cure)
+        raise ConfigError(where, f'"{value}" is out of bounds', cure)
     return seconds
 
 
