@@ -33,7 +33,7 @@ verify = { header = "X-Signature", prefix = "sha256=" }
 id = ["header:X-Event-Id"]         # what makes an event the same one: header:NAME, body:PATH, body-hash
 send_to = ["invoice", "crm"]       # one job per destination
 key = "body:customer.id"           # jobs of one customer run one after the other
-# only = ["orders/paid"]           # these topics only
+# only = ["orders/paid"]           # these topics only, where the preset knows topics (shopify)
 # where = "body:total > 0"         # these events only
 # keep = "30d"                     # how long a repeat of an event is known as one; not shorter than the sender repeats
 # max_body = "5MiB"

@@ -10,13 +10,14 @@ SIGNED = Verify("X-Signature")
 
 
 def told(**fields: Any) -> list[tuple[str, str]]:
-    source = Source("s", **({"secrets": HUSH, "verify": SIGNED, "send_to": ("d",)} | fields))
+    source = Source("s", **({"secrets": HUSH, "verify": SIGNED, "send_to": ("d",), "id": ("header:X-Id",)} | fields))
     return [(finding.level, str(finding)) for finding in sources.findings(Settings(sources={"s": source}))]
 
 
 def test_a_source_that_checks_and_sends_on_is_fine() -> None:
     assert told() == []
-    assert told(preset="shopify", verify=None) == []
+    assert told(preset="shopify", verify=None, id=()) == []
+    assert told(verify=Verify("X", signed="{id}.{body}", id_header="X-Id"), id=()) == []
 
 
 @pytest.mark.parametrize(

@@ -27,11 +27,19 @@ def findings(settings: Settings) -> Iterator[Finding]:
             yield Finding(
                 "warning", f"{where}.send_to", "what comes in here is kept, and sent nowhere", 'Add send_to = ["…"]'
             )
+        if not _knows_repeats(source):
+            text = "nothing says what makes an event the same one, so a repeat is carried out again"
+            yield Finding("warning", f"{where}.id", text, 'Add id = ["header:X-Event-Id"], "body:…" or "body-hash"')
         if source.keep < HORIZON[source.preset]:
             text = (
                 f"the sender may repeat a webhook for {say_duration(HORIZON[source.preset])}, and ids are kept for less"
             )
             yield Finding("warning", f"{where}.keep", text, "Choose a longer keep, or the repeat is carried out again")
+
+
+def _knows_repeats(source: Source) -> bool:
+    by_header = isinstance(source.verify, Verify) and source.verify.id_header is not None
+    return bool(source.id) or by_header or source.preset != "generic"
 
 
 def _verification(where: str, source: Source) -> Iterator[Finding]:
