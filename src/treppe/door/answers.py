@@ -1,0 +1,79 @@
+"""What the door says: short JSON, and problems as RFC 9457 describes them."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, MutableMapping
+from http import HTTPStatus
+from typing import Any, Final
+
+import msgspec
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+RETRY_AFTER: Final = 5
+"""Seconds after which a sender may try again when the trouble is ours."""
+
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """A whole HTTP answer. ``last`` closes the connection: what still comes on it is not wanted."""
+
+    status: int
+    body: bytes = b""
+    headers: tuple[tuple[bytes, bytes], ...] = ()
+    last: bool = False
+
+    async def send(self, send: Send) -> None:
+        """Write it."""
+        await send(self.head())
+        await send({"type": "http.response.body", "body": self.body})
+
+    def wire(self) -> bytes:
+        """The same as HTTP/1.1, for where there is no ASGI yet.
+
+        >>> Answer(200).wire()
+        b'HTTP/1.1 200 OK\\r\\ncontent-length: 0\\r\\n\\r\\n'
+        """
+        status = f"HTTP/1.1 {self.status} {HTTPStatus(self.status).phrase}\r\n".encode()
+        lines = [name + b": " + value + b"\r\n" for name, value in self.head()["headers"]]
+        return b"".join((status, *lines, b"\r\n", self.body))
+
+    def head(self) -> MutableMapping[str, Any]:
+        """The ASGI message that begins it."""
+        length = (b"content-length", str(len(self.body)).encode())
+        close = ((b"connection", b"close"),) if self.last else ()
+        return {"type": "http.response.start", "status": self.status, "headers": [*self.headers, length, *close]}
+
+
+def accepted(status: int, **fields: Any) -> Answer:
+    """The answer to a webhook that is safely stored.
+
+    >>> accepted(202, id="order:1", state="accepted", duplicate=False).body
+    b'{"id":"order:1","state":"accepted","duplicate":false}'
+    """
+    return Answer(status, msgspec.json.encode(fields), _JSON)
+
+
+def problem(
+    status: int, detail: str, *headers: tuple[bytes, bytes], last: bool = False, retry_after: int | None = None
+) -> Answer:
+    """An error in RFC 9457's form; ``detail`` is a sentence for the person who set the sender up.
+
+    >>> problem(404, "There is no source of this name").body
+    b'{"title":"Not Found","status":404,"detail":"There is no source of this name"}'
+    """
+    body = msgspec.json.encode({"title": HTTPStatus(status).phrase, "status": status, "detail": detail})
+    wait = () if retry_after is None else ((b"retry-after", str(retry_after).encode()),)
+    return Answer(status, body, (*_PROBLEM, *wait, *headers), last)
+
+
+def our_trouble(detail: str, last: bool = False) -> Answer:
+    """503: nothing is wrong with what was sent; the same again in a moment may work."""
+    return problem(503, detail, last=last, retry_after=RETRY_AFTER)
+
+
+_JSON: Final = ((b"content-type", b"application/json"),)
+_PROBLEM: Final = ((b"content-type", b"application/problem+json"), (b"cache-control", b"no-store"))

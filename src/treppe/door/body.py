@@ -1,0 +1,87 @@
+"""Reading a request's body with an end in sight: a number of bytes and a time, both in total."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import MutableMapping
+from contextlib import suppress
+from typing import Any, Final
+
+from treppe.door.answers import Answer, Receive, Send, problem
+
+LINGER: Final = 2.0
+"""Seconds that a refused sender may go on sending, so that it can read our answer instead of a reset."""
+
+
+class BodyRefused(Exception):
+    """The body will not be taken; the answer says why. ``None``: the sender has gone, there is nobody to answer."""
+
+    def __init__(self, answer: Answer | None) -> None:
+        super().__init__()
+        self.answer = answer
+
+
+class Replay:
+    """A ``receive`` whose body has been read already; afterwards it goes on as the server's own."""
+
+    __slots__ = ("_given", "_receive", "body")
+
+    def __init__(self, body: bytes, receive: Receive) -> None:
+        self.body = body
+        self._receive = receive
+        self._given = False
+
+    async def __call__(self) -> MutableMapping[str, Any]:
+        """The whole body first, then what the server says."""
+        if self._given:
+            return await self._receive()
+        self._given = True
+        return {"type": "http.request", "body": self.body, "more_body": False}
+
+
+async def read_body(receive: Receive, most: int, within: float) -> bytes:
+    """All of it, or BodyRefused: more than *most* bytes, or not there *within* seconds."""
+    if isinstance(receive, Replay):
+        if len(receive.body) > most:
+            raise too_large(most)
+        return receive.body
+    try:
+        async with asyncio.timeout(within):
+            return await _all_of_it(receive, most)
+    except TimeoutError:
+        raise BodyRefused(problem(408, f"The body was not there within {within:g} s", last=True)) from None
+
+
+async def refuse(answer: Answer, receive: Receive, send: Send) -> None:
+    """Answer, and close only after a moment in which the rest is thrown away.
+
+    Closing at once would reset the connection while the sender still writes, and the answer would be lost.
+    """
+    await send(answer.head())
+    await send({"type": "http.response.body", "body": answer.body, "more_body": True})
+    with suppress(TimeoutError):
+        async with asyncio.timeout(LINGER):
+            while (message := await receive())["type"] == "http.request" and message.get("more_body"):
+                pass
+    await send({"type": "http.response.body", "body": b""})
+
+
+def too_large(most: int) -> BodyRefused:
+    """413, and the connection ends."""
+    return BodyRefused(problem(413, f"The body may have at most {most} bytes", last=True))
+
+
+async def _all_of_it(receive: Receive, most: int) -> bytes:
+    parts: list[bytes] = []
+    size = 0
+    while True:
+        message = await receive()
+        if message["type"] != "http.request":
+            raise BodyRefused(None)
+        part = message.get("body", b"")
+        size += len(part)
+        if size > most:
+            raise too_large(most)
+        parts.append(part)
+        if not message.get("more_body"):
+            return parts[0] if len(parts) == 1 else b"".join(parts)

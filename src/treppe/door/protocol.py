@@ -1,0 +1,169 @@
+"""uvicorn's HTTP protocols with the deadlines and caps they lack (Kludex/uvicorn#157 was closed without any).
+
+One connection is watched here: all headers together must be there in time and in bounds, an answer must be taken
+off our hands in time, and one address may not hold all connections. Bodies are the guard's business.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from importlib.util import find_spec
+from typing import Any, Final, Literal
+
+from treppe.config import Web
+from treppe.door.answers import RETRY_AFTER, Answer, our_trouble, problem
+from treppe.door.guard import MAX_HEAD_BYTES
+
+WRITE_TIMEOUT: Final = 30.0
+"""Seconds in which a client must take at least something of a waiting answer."""
+
+
+class Keeper:
+    """Counts the connections of one server. ``most_received`` bounds one request's raw bytes, chunking included."""
+
+    def __init__(self, web: Web, most_received: int) -> None:
+        self.header_timeout = web.header_timeout
+        self.most_received = most_received
+        self._web = web
+        self._open = 0
+        self._open_of: Counter[str] = Counter()
+
+    def enter(self, address: str) -> Answer | None:
+        """One more; the answer to turn it away with when it is one too many."""
+        if self._open >= self._web.max_connections:
+            return our_trouble("Too many connections are open", last=True)
+        if self._open_of[address] >= self._web.max_connections_per_ip:
+            return problem(429, "Too many connections from your address", last=True, retry_after=RETRY_AFTER)
+        self._open += 1
+        self._open_of[address] += 1
+        return None
+
+    def leave(self, address: str) -> None:
+        """One less."""
+        self._open -= 1
+        self._open_of[address] -= 1
+        if not self._open_of[address]:
+            del self._open_of[address]
+
+
+class Watched(asyncio.Protocol):
+    """Stands before uvicorn's protocol class in the order of inheritance."""
+
+    keeper: Keeper
+    transport: asyncio.Transport
+    loop: asyncio.AbstractEventLoop
+    client: tuple[str, int] | None
+    cycle: Any  # uvicorn's request in progress; None before the first
+
+    _address: str | None = None
+    _received = 0  # bytes of the request in progress, or of the headers we wait for
+    _late: asyncio.TimerHandle | None = None
+    _stuck: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Let it in and start the clock, or turn it away."""
+        super().connection_made(transport)
+        address = self.client[0] if self.client else ""
+        refusal = self.keeper.enter(address)
+        if refusal is not None:
+            self._turn_away(refusal)
+            return
+        self._address = address
+        self._late = self.loop.call_later(self.keeper.header_timeout, self._headers_late)
+
+    def data_received(self, data: bytes) -> None:
+        """Let uvicorn read it; then see whether we still wait for headers."""
+        before = self.cycle
+        super().data_received(data)
+        if self.transport.is_closing():
+            return
+        self._received += len(data)
+        if self.cycle is None or self.cycle.response_complete:
+            self._wait_for_headers(len(data))
+        elif self.cycle is not before or self._late is not None:
+            self._received = len(data)
+            self._stop_waiting()
+        elif self._received > self.keeper.most_received:
+            self.transport.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop the clocks."""
+        super().connection_lost(exc)
+        self._stop_waiting()
+        self._stop_being_stuck()
+        if self._address is not None:
+            self.keeper.leave(self._address)
+            self._address = None
+
+    def pause_writing(self) -> None:
+        """The client does not read: it gets a while, not for ever."""
+        super().pause_writing()
+        self._stuck = self.loop.call_later(WRITE_TIMEOUT, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """It reads again."""
+        super().resume_writing()
+        self._stop_being_stuck()
+
+    def _wait_for_headers(self, size: int) -> None:
+        if self._late is None:
+            self._received = size
+            self._late = self.loop.call_later(self.keeper.header_timeout, self._headers_late)
+        if self._received > MAX_HEAD_BYTES:
+            self._turn_away(problem(431, f"At most {MAX_HEAD_BYTES} bytes of headers are taken", last=True))
+
+    def _stop_waiting(self) -> None:
+        if self._late is not None:
+            self._late.cancel()
+            self._late = None
+
+    def _stop_being_stuck(self) -> None:
+        if self._stuck is not None:
+            self._stuck.cancel()
+            self._stuck = None
+
+    def _headers_late(self) -> None:
+        if self._received:
+            within = self.keeper.header_timeout
+            self._turn_away(problem(408, f"The headers were not there within {within:g} s", last=True))
+        else:
+            self.transport.close()
+
+    def _turn_away(self, answer: Answer) -> None:
+        if not self.transport.is_closing():
+            self.transport.write(answer.wire())
+            self.transport.close()
+
+
+class _Nowhere(list[Any]):
+    """Takes headers that nobody shall see."""
+
+    def append(self, item: Any) -> None:
+        pass
+
+
+_NOWHERE: Final = _Nowhere()
+
+
+class WithoutTrailers(Watched):
+    """For httptools, which hands trailers to the same callback: they would become headers after all checks."""
+
+    headers: list[Any]
+
+    def on_headers_complete(self) -> None:
+        """What comes later is no header."""
+        super().on_headers_complete()  # type: ignore[misc]
+        self.headers = _NOWHERE
+
+
+def protocol(keeper: Keeper, parser: Literal["auto", "httptools", "h11"] = "auto") -> type[asyncio.Protocol]:
+    """uvicorn's protocol for httptools if that is installed, else for h11, watched by *keeper*."""
+    if parser == "httptools" or (parser == "auto" and find_spec("httptools")):
+        from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+        return type("WatchedHttpTools", (WithoutTrailers, HttpToolsProtocol), {"keeper": keeper})
+    from uvicorn.protocols.http.h11_impl import H11Protocol
+
+    return type("WatchedH11", (Watched, H11Protocol), {"keeper": keeper})
+
