@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from treppe.demo.friday import event_in
 from treppe.demo.processes import Failed
 from treppe.demo.wire import Answer, Client
 
@@ -107,7 +108,8 @@ class Clerk:
     async def settle(self, happened: Happened) -> dict[Row, str]:
         """Decide everything on the page of unclear jobs; returns what was pressed for which job."""
         page = await self._page("/board/unclear")
-        pressed = {row: "confirm" if happened(*_event_and_destination(row.id)) else "revive" for row in page.rows}
+        true = {row for row in page.rows if happened(event_in(row.id), row.id.rpartition(":")[2])}
+        pressed = {row: "confirm" if row in true else "revive" for row in page.rows}
         for row, event in pressed.items():
             words = "it is in their ledger" if event == "confirm" else "their ledger knows nothing of it"
             form = {"csrf": page.csrf, "id": row.id, "token": row.token, "event": event, "note": words}
@@ -116,6 +118,10 @@ class Clerk:
                 raise Failed(f"the board refused {event!r} for {row.id} with {answer.status}")
         self.acts |= pressed
         return pressed
+
+    async def leave(self) -> None:
+        """Close the browser."""
+        await self._board.close()
 
     async def _page(self, path: str) -> Page:
         answer = await self._call("GET", path)
@@ -134,10 +140,3 @@ class Clerk:
         for line in answer.headers.get("set-cookie", "").split("\n"):
             self._cookies.load(line)
         return answer
-
-
-def _event_and_destination(id: str) -> tuple[str, str]:
-    """The parts of an id such as ``shop:0f8e…:mail``."""
-    _source, _, rest = id.partition(":")
-    event, _, destination = rest.rpartition(":")
-    return event, destination

@@ -7,6 +7,7 @@ import hashlib
 import hmac
 import math
 import random
+import re
 import uuid
 from collections.abc import Iterator
 
@@ -69,6 +70,7 @@ class Friday(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     shop_wait: float = 0.5  # doubled with each try
     naive_tries: int = 3
     naive_patience: float = 5.0
+    naive_trickle: float = 10.0  # without a queue, nothing tells the shop when to stop
     trickle: float = 5.0  # orders per second after the burst
     window: float = 15.0  # accounting
     allowed: int = 300
@@ -163,6 +165,16 @@ def friday(orders: int, seed: int) -> Friday:
     """
     scale = math.ceil(orders / PER_SCALE)
     return Friday(orders=orders, seed=seed, allowed=300 * scale, crm_desks=8 * scale, trickle=5.0 * scale)
+
+
+def event_in(id: str) -> str:
+    """The shop's event id inside a longer one: the door adds topic and shop to it, and a job its destination.
+
+    >>> event_in("shop:0e4a6b7c-1d2e-5f30-8a9b-0c1d2e3f4a5b/orders/create:mail")
+    '0e4a6b7c-1d2e-5f30-8a9b-0c1d2e3f4a5b'
+    """
+    found = re.search(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", id)
+    return found[0] if found else id
 
 
 def signature(secret: str, body: bytes) -> str:

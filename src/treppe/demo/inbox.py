@@ -43,11 +43,17 @@ class MailSink:
 
     def __init__(self, ledger: Ledger[Told]) -> None:
         self._ledger = ledger
+        self._listener: asyncio.Server | None = None
 
     async def listen(self) -> int:
         """Listen on a free port and return it."""
-        server = await asyncio.start_server(self._talk, HOST, 0)
-        return int(server.sockets[0].getsockname()[1])
+        self._listener = await asyncio.start_server(self._talk, HOST, 0)
+        return int(self._listener.sockets[0].getsockname()[1])
+
+    def close(self) -> None:
+        """Take no more mail."""
+        if self._listener:
+            self._listener.close()
 
     async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"220 inbox ready\r\n")
@@ -57,6 +63,8 @@ class MailSink:
                 await writer.drain()
             writer.write(b"221 bye\r\n")
         writer.close()
+        with contextlib.suppress(OSError):
+            await writer.wait_closed()
 
     async def _reply(self, verb: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
         if verb != b"DATA":
@@ -76,4 +84,4 @@ def text_of(raw: bytes) -> str:
     unstuffed = raw.removesuffix(b"\r\n.\r\n").replace(b"\r\n..", b"\r\n.")
     message = email.message_from_bytes(unstuffed + b"\r\n", policy=email.policy.default)
     body = message.get_body(("plain",))
-    return f"{message['subject']}\n{body.get_content() if body else ''}"
+    return f"{message['subject']}\n{body.get_content() if body else ''}".replace("\r\n", "\n")

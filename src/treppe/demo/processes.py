@@ -49,16 +49,12 @@ class Child:
             self.check()
         return {str(name): int(port) for name, port in json.loads(line).items()}
 
-    def kill_now(self) -> None:
-        """kill -9, without waiting for the end."""
+    async def kill(self) -> None:
+        """kill -9, now."""
         self.ending = True
         if not self.ended:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, signal.SIGKILL)
-
-    async def kill(self) -> None:
-        """kill -9, now."""
-        self.kill_now()
         await self._process.wait()
 
     def finish(self) -> None:
@@ -92,9 +88,9 @@ class Children:
     async def __aexit__(self, *error: object) -> None:
         try:
             await asyncio.gather(*(child.stop() for child in self._all if not child.ended))
-        finally:
-            for child in self._all:
-                child.kill_now()
+        except asyncio.CancelledError:  # somebody is in a hurry
+            await asyncio.gather(*(child.kill() for child in self._all))
+            raise
 
     async def start(
         self, name: str, module: str, *arguments: str, own: bool = False, variables: Mapping[str, str] = {}

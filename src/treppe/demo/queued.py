@@ -38,7 +38,7 @@ class Queued:
         self.stage.chores += [self._measure, self._settle_by_hand, self._stop_the_shop_when_it_may]
         self._shop = await self.stage.start_own("shop")
         kill = await self._kill_inside_accounting(treppe[1])
-        await self._pause(self.friday.restart_after)
+        await self.stage.pause(self.friday.restart_after)
         treppe[1] = await self._start("work-again")
         self.stage.screen.say(f"a new worker is started in its place: {treppe[1].pid}")
         await self.stage.until(self._all_done, "not everything had come to its end", self.friday.longest)
@@ -82,10 +82,6 @@ class Queued:
         await worker.kill()
         self.stage.screen.say(f"worker {worker.pid} is killed with kill -9, inside {INSIDE} accounting calls")
         return Kill(worker.name, at)
-
-    async def _pause(self, seconds: float) -> None:
-        ends = time.monotonic() + seconds
-        await self.stage.until(lambda: time.monotonic() >= ends, "a pause did not end", seconds + 5)
 
     async def _measure(self) -> None:
         self.stage.stats = stats = await self.clerk.stats()

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from treppe.demo.friday import DESTINATIONS, Friday
+from treppe.demo.friday import DESTINATIONS, Friday, event_in
 from treppe.demo.ledger import Line, Posted, Told
 from treppe.job import Job, Kind, State
 
@@ -216,7 +216,7 @@ def _lapses(job: Job) -> list[float]:
 def _jobs_at(evidence: Evidence, destination: str) -> dict[int, Job]:
     numbers = {line.event: line.order for line in evidence.posted}
     task = f"destination:{destination}"
-    return {numbers.get(job.event[1], 0): job for job in evidence.jobs if job.event and job.task == task}
+    return {numbers.get(event_in(job.event[1]), 0): job for job in evidence.jobs if job.event and job.task == task}
 
 
 def _broken_ids(evidence: Evidence) -> set[str]:
@@ -236,7 +236,7 @@ def _quantile(evidence: Evidence, q: float) -> float:
 
 def _accepted(evidence: Evidence) -> Promise:
     refused = sum(not line.accepted for line in evidence.orders.values())
-    there = Counter(job.event[1] for job in evidence.jobs if job.event)
+    there = Counter(event_in(job.event[1]) for job in evidence.jobs if job.event)
     accepted = [line.event for line in evidence.orders.values() if line.accepted]
     missing = sum(there[event] != len(DESTINATIONS) for event in accepted) if evidence.queued else 0
     detail = f"{len(evidence.orders)} made, {refused} not accepted, {missing} accepted and not in the store"

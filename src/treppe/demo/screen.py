@@ -122,7 +122,7 @@ def _state(queue: QueueNow, paint: Paint) -> str:
     words = [f"{n:,} {what}" for what, n in waits.items() if n]
     words += [paint.yellow(f"{queue.unclear:,} unclear")] if queue.unclear else []
     words += [paint.red(f"{queue.dead:,} dead")] if queue.dead else []
-    words += [paint.dim(f"{queue.openness:.0%} open")] if queue.openness < 1 else []
+    words += [paint.dim(f"{queue.openness * 100:.0f} % open")] if queue.openness < 1 else []
     words += [paint.yellow(f"held: {queue.why}")] if queue.held else []
     return ", ".join(words)
 

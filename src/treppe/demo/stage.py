@@ -71,6 +71,11 @@ class Stage:
             await self.look()
             await asyncio.sleep(TICK)
 
+    async def pause(self, seconds: float) -> None:
+        """Watch for so many seconds."""
+        ends = time.monotonic() + seconds
+        await self.until(lambda: time.monotonic() >= ends, "a pause had not ended", seconds + 60)
+
     async def look(self) -> None:
         """Read what is new, do the chores, draw."""
         self.children.check()

@@ -57,16 +57,18 @@ Tell = Callable[[str], None]
 class StandIn:
     """One remote system. ``names`` maps the API keys it knows to the process that was given each."""
 
-    def __init__(self, folder: Path, day: Friday, names: Mapping[str, str], tell: Tell) -> None:
+    def __init__(
+        self, folder: Path, day: Friday, names: Mapping[str, str], tell: Tell, clock: Callable[[], float] = time.time
+    ) -> None:
         self.name = type(self).__name__.lower()
-        self.day, self.tell = day, tell
+        self.day, self.tell, self.clock = day, tell, clock
         self.dice = random.Random(f"{self.name} {day.seed}")
         self._names = names
         self._ledger: Ledger[Line] = Ledger(folder / f"{self.name}.jsonl")
 
     async def handle(self, request: Request) -> Answer | None:
         """One HTTP call, from the bytes to the answer."""
-        came = time.time()
+        came = self.clock()
         who = self._names.get(request.headers.get("x-api-key", ""))
         if request.method != "POST" or who is None:
             return Answer(405 if who else 401)
@@ -135,8 +137,10 @@ class Allowance:
 class Accounting(StandIn):
     """Honours no idempotency key: a second call makes a second invoice. Shuts when called too often."""
 
-    def __init__(self, folder: Path, day: Friday, names: Mapping[str, str], tell: Tell) -> None:
-        super().__init__(folder, day, names, tell)
+    def __init__(
+        self, folder: Path, day: Friday, names: Mapping[str, str], tell: Tell, clock: Callable[[], float] = time.time
+    ) -> None:
+        super().__init__(folder, day, names, tell, clock)
         self._allowance = Allowance(day.allowed, day.window, day.penalty, day.most_penalty)
         self._trap: Trap | None = None
         self._told_until = 0.0
@@ -148,7 +152,7 @@ class Accounting(StandIn):
 
     async def decide(self, order: Seen, key: str | None, who: str, request: Request) -> Entry:
         """429 when shut, 422 for a tax number that is none, else an invoice."""
-        if wait := self._allowance.admit(time.time()):
+        if wait := self._allowance.admit(self.clock()):
             self._tell_once(wait)
             return Entry(429, False, headers={"retry-after": str(math.ceil(wait))})
         if order.tax_number == REFUSED_TAX_NUMBER:
@@ -160,7 +164,7 @@ class Accounting(StandIn):
         return Entry(201, True)
 
     def _tell_once(self, wait: float) -> None:
-        now = time.time()
+        now = self.clock()
         if now > self._told_until:
             self.tell(f"accounting is shut with 429: {self.day.allowed} calls came too fast; {wait:.0f} s to wait")
         self._told_until = max(self._told_until, now + wait)
@@ -189,8 +193,10 @@ class Trap:
 class Crm(StandIn):
     """Upserts by idempotency key. Healthy at first, then in trouble: see :meth:`weather`."""
 
-    def __init__(self, folder: Path, day: Friday, names: Mapping[str, str], tell: Tell) -> None:
-        super().__init__(folder, day, names, tell)
+    def __init__(
+        self, folder: Path, day: Friday, names: Mapping[str, str], tell: Tell, clock: Callable[[], float] = time.time
+    ) -> None:
+        super().__init__(folder, day, names, tell, clock)
         self._desks = asyncio.Semaphore(day.crm_desks)
         self._rows: set[str] = set()
         self.began: float | None = None
@@ -205,10 +211,10 @@ class Crm(StandIn):
     async def decide(self, order: Seen, key: str | None, who: str, request: Request) -> Entry:
         """In fine weather an upsert; in mixed weather a 500, a silence, or an upsert that nobody is told of."""
         if self.began is None:
-            self.began = time.time()
+            self.began = self.clock()
         async with self._desks:
             await self.work(0.03, 0.07)
-        weather = self.weather(time.time())
+        weather = self.weather(self.clock())
         if weather == "closed":
             return Entry(None, False, "closed while it came in")
         trouble = self.dice.choice(("500", "hang", "mute")) if weather == "mixed" else ""
@@ -216,7 +222,7 @@ class Crm(StandIn):
             return Entry(500, False)
         if trouble == "hang":
             return Entry(None, False, "hung")
-        row = key or f"no key {time.time_ns()}"
+        row = key or f"row {len(self._rows)}"
         new = row not in self._rows
         self._rows.add(row)
         note = "" if new else "there already: nothing changed"
@@ -226,8 +232,10 @@ class Crm(StandIn):
 class Stock(StandIn):
     """Reserves by order number, so a second call changes nothing. An item without a number makes it stumble."""
 
-    def __init__(self, folder: Path, day: Friday, names: Mapping[str, str], tell: Tell) -> None:
-        super().__init__(folder, day, names, tell)
+    def __init__(
+        self, folder: Path, day: Friday, names: Mapping[str, str], tell: Tell, clock: Callable[[], float] = time.time
+    ) -> None:
+        super().__init__(folder, day, names, tell, clock)
         self._reserved: set[int] = set()
 
     async def decide(self, order: Seen, key: str | None, who: str, request: Request) -> Entry:

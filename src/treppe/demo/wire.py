@@ -52,7 +52,7 @@ class Server:
 
     def __init__(self, handler: Handler) -> None:
         self._handler = handler
-        self._open: set[asyncio.StreamWriter] = set()
+        self._open: dict[asyncio.Task[None] | None, asyncio.StreamWriter] = {}
         self._listener: asyncio.Server | None = None
         self.port = 0
 
@@ -66,17 +66,23 @@ class Server:
         """Close the listening socket and drop every connection: the next one is refused by the system."""
         if self._listener:
             self._listener.close()
-        for writer in list(self._open):
+        for writer in list(self._open.values()):
             writer.transport.abort()
 
+    async def close(self) -> None:
+        """Refuse, and wait until nobody is served any more."""
+        self.refuse()
+        await asyncio.gather(*filter(None, self._open))
+
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._open.add(writer)
+        task = asyncio.current_task()
+        self._open[task] = writer
         try:
             with contextlib.suppress(OSError, EOFError, ValueError, asyncio.LimitOverrunError):
                 while await self._one_call(reader, writer):
                     pass
         finally:
-            self._open.discard(writer)
+            del self._open[task]
             writer.transport.abort() if writer.transport.get_write_buffer_size() == 0 else writer.close()
 
     async def _one_call(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
@@ -112,10 +118,13 @@ class Client:
             start, answered = await _read_head(reader)
             return Answer(int(start.split(" ", 2)[1]), await _read_body(reader, answered), answered)
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Drop the kept connections."""
         while self._kept:
-            self._kept.pop()[1].transport.abort()
+            _reader, writer = self._kept.pop()
+            writer.transport.abort()
+            with contextlib.suppress(OSError):
+                await writer.wait_closed()
 
     @contextlib.asynccontextmanager
     async def _connection(self) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
