@@ -1,0 +1,347 @@
+"""Lapses: a worker dies and its jobs come back, suspects alone, at most three crashes, and never what must not."""
+
+from __future__ import annotations
+
+import pytest
+
+from treppe.job import Claim, Event, Kind, Repeat, Settlement, State
+from treppe.store.protocol import Lapse, Lapsed, Store
+from treppe.testing.clock import ManualClock
+from treppe.testing.contract.base import Contract
+from treppe.testing.contract.verbs import (
+    ALICE,
+    BOB,
+    SETTLEMENTS,
+    act,
+    bury,
+    by_policy,
+    claim,
+    claim_ids,
+    claim_one,
+    confirmed,
+    defer,
+    deferred,
+    doubted,
+    finish,
+    finished,
+    lapse,
+    new_worker,
+    put,
+    put_many,
+    read,
+    state,
+    unchanged,
+    upkeep,
+)
+
+ONCE = [Repeat.ASK, Repeat.LOOK]
+
+
+class Lapses(Contract):
+    """Leases, suspects, crashes and late settles."""
+
+    def test_a_job_whose_worker_vanished_waits_again_as_a_suspect(self, store: Store, clock: ManualClock) -> None:
+        put(store, "a")
+        claim_one(store, worker=new_worker(store, lease=10))
+        clock.advance(11)
+        assert upkeep(store).lapsed == 1
+        job = read(store, "a")
+        assert (job.state, job.suspect, job.crashes) == (State.WAITING, True, 0)
+
+    def test_nothing_lapses_before_the_lease_has_run_out(self, store: Store, clock: ManualClock) -> None:
+        put(store, "a")
+        claim_one(store, worker=new_worker(store, lease=10))
+        clock.advance(9)
+        assert upkeep(store).lapsed == 0
+        assert state(store, "a") is State.RUNNING
+
+    def test_a_lease_that_is_renewed_lasts(self, store: Store, clock: ManualClock) -> None:
+        put(store, "a")
+        worker = new_worker(store, lease=10)
+        claim_one(store, worker=worker)
+        for _ in range(20):
+            clock.advance(9)
+            assert store.renew(worker, 10)
+            assert upkeep(store).lapsed == 0
+
+    def test_a_late_renewal_counts_as_long_as_nobody_gave_the_worker_up(self, store: Store, clock: ManualClock) -> None:
+        put(store, "a")
+        worker = new_worker(store, lease=10)
+        taken = claim_one(store, worker=worker)
+        clock.advance(500)
+        assert upkeep(store, None).lapsed == 0
+        assert store.renew(worker, 10)
+        assert upkeep(store).lapsed == 0
+        finish(store, taken)
+
+    def test_nothing_lapses_without_a_policy(self, store: Store, clock: ManualClock) -> None:
+        put(store, "a")
+        claim_one(store, worker=new_worker(store, lease=10))
+        clock.advance(5000)
+        with unchanged(store, "a"):
+            upkeep(store, None)
+
+    def test_a_worker_that_retired_lapses_at_once(self, store: Store) -> None:
+        put(store, "a", "b")
+        worker = new_worker(store, lease=10_000)
+        claim(store, worker=worker)
+        store.retire(worker)
+        assert upkeep(store).lapsed == 2
+
+    def test_all_jobs_of_a_lost_worker_lapse_in_bounded_rounds(self, store: Store, clock: ManualClock) -> None:
+        put_many(store, 1100)
+        worker = new_worker(store, lease=10)
+        for _ in range(11):
+            claim(store, 100, worker=worker)
+        clock.advance(11)
+        rounds = [store.upkeep(by_policy)]
+        while rounds[-1].more:
+            rounds.append(store.upkeep(by_policy))
+        assert sum(one.lapsed for one in rounds) == 1100
+        assert max(one.lapsed for one in rounds) <= 500
+
+    def test_upkeep_twice_lapses_once(self, store: Store) -> None:
+        put(store, "a")
+        lapse(store, claim_one(store, worker=new_worker(store)))
+        with unchanged(store, "a"):
+            assert upkeep(store).lapsed == 0
+
+    def test_the_policy_is_told_the_facts(self, store: Store) -> None:
+        put(store, "a", crashes=7, repeat=Repeat.ASK)
+        worker = new_worker(store)
+        claim_one(store, worker=worker)
+        act(store, Event.ASK_CANCEL, "a")
+        store.retire(worker)
+        told: list[Lapsed] = []
+        upkeep(store, lambda lapsed: told.append(lapsed) or by_policy(lapsed))
+        assert told == [Lapsed(Repeat.ASK, suspect=False, cancelling=True, crashes=0, max_crashes=7)]
+
+    def test_what_the_policy_says_is_kept_in_the_history(self, store: Store, clock: ManualClock) -> None:
+        put(store, "a")
+        worker = new_worker(store, lease=10)
+        taken = claim_one(store, worker=worker)
+        clock.advance(11)
+        upkeep(store, lambda _: Lapse(Event.LAPSE, crashed=False, error="gone"))
+        (line,) = read(store, "a").history
+        assert (line.event, line.kind, line.error, line.charged) == (Event.LAPSE, Kind.LAPSED, "gone", False)
+        assert (line.token, line.worker, line.started_at, line.finished_at) == (
+            taken.token,
+            worker,
+            clock() - 11,
+            clock(),
+        )
+
+    def test_a_suspect_is_claimed_alone_and_only_by_who_asks(self, store: Store) -> None:
+        put(store, "a", "b", "c")
+        lapse(store, *claim(store, 2, worker=new_worker(store)).claims)
+        brought = claim(store, 10)
+        assert ([one.id for one in brought.claims], brought.suspects) == (["c"], True)
+        (suspect,) = claim(store, 10, alone=True).claims
+        assert (suspect.id, suspect.suspect) == ("a", True)
+
+    def test_who_asks_for_a_suspect_gets_nothing_else(self, store: Store) -> None:
+        put(store, "a")
+        assert claim_ids(store, alone=True) == []
+        assert not claim(store, 0).suspects
+
+    def test_a_suspect_of_a_task_nobody_here_knows_is_not_claimed(self, store: Store) -> None:
+        put(store, "a", task="app.unknown")
+        lapse(store, claim_one(store, worker=new_worker(store), tasks=("app.unknown",)))
+        assert claim_ids(store, alone=True) == []
+        assert claim_ids(store, alone=True, tasks=("app.unknown",)) == ["a"]
+
+    def test_a_suspect_outside_the_wanted_queues_is_not_claimed(self, store: Store) -> None:
+        put(store, "a")
+        lapse(store, claim_one(store, worker=new_worker(store)))
+        assert claim_ids(store, alone=True, queues=("other",)) == []
+
+    def test_a_suspect_that_ended_well_is_none_any_more(self, store: Store) -> None:
+        put(store, "a")
+        lapse(store, claim_one(store, worker=new_worker(store)))
+        defer(store, claim_one(store, alone=True))
+        assert not read(store, "a").suspect
+        assert claim_ids(store) == ["a"]
+
+    def test_only_the_lapse_of_a_suspect_is_a_crash_and_the_third_is_the_end(self, store: Store) -> None:
+        put(store, "a", crashes=3)
+        lapse(store, claim_one(store, worker=new_worker(store)))
+        for crash in (0, 1, 2):
+            assert (state(store, "a"), read(store, "a").crashes) == (State.WAITING, crash)
+            lapse(store, claim_one(store, worker=new_worker(store), alone=True))
+        job = read(store, "a")
+        assert (job.state, job.crashes) == (State.DEAD, 3)
+        assert "crash" in job.error
+        assert claim_ids(store, alone=True) == []
+
+    def test_crashes_used_up_are_never_claimed_whatever_the_policy_said(self, store: Store) -> None:
+        put(store, "a", crashes=1)
+        for _ in range(2):
+            worker = new_worker(store)
+            claim(store, worker=worker)
+            claim(store, worker=worker, alone=True)
+            store.retire(worker)
+            upkeep(store, lambda lapsed: Lapse(Event.LAPSE, lapsed.suspect))
+        assert claim_ids(store) == claim_ids(store, alone=True) == []
+
+    def test_a_batch_does_not_die_with_the_one_that_kills_its_worker(self, store: Store) -> None:
+        put_many(store, 20)
+        lapse(store, *claim(store, worker=new_worker(store)).claims)
+        while suspect := claim(store, 20, worker=new_worker(store), alone=True).claims:
+            if suspect[0].id == "job-7":
+                lapse(store, *suspect)
+            else:
+                finish(store, *suspect)
+        ends = [state(store, f"job-{i}") for i in range(20)]
+        assert ends == [State.DEAD if i == 7 else State.DONE for i in range(20)]
+
+    @pytest.mark.parametrize("repeat", ONCE)
+    def test_what_must_not_be_repeated_becomes_unclear(self, store: Store, repeat: Repeat) -> None:
+        put(store, "a", repeat=repeat)
+        lapse(store, claim_one(store, worker=new_worker(store)))
+        assert state(store, "a") is State.UNCLEAR
+
+    def test_an_unclear_job_that_must_not_be_repeated_is_never_claimed_by_itself(
+        self, store: Store, clock: ManualClock
+    ) -> None:
+        put(store, "a", repeat=Repeat.ASK)
+        lapse(store, claim_one(store, worker=new_worker(store)))
+        for _ in range(5):
+            clock.advance(86400)
+            upkeep(store)
+            assert claim_ids(store) == claim_ids(store, alone=True) == []
+
+    def test_an_unclear_job_may_be_claimed_to_look(self, store: Store) -> None:
+        put(store, "a", repeat=Repeat.LOOK)
+        taken = claim_one(store)
+        store.settle([doubted(taken)])
+        again = claim_one(store)
+        assert (again.looking, again.token > taken.token) == (True, True)
+        finish(store, again)
+
+    @pytest.mark.parametrize(("repeat", "end"), [(Repeat.SAFE, State.CANCELLED), (Repeat.ASK, State.UNCLEAR)])
+    def test_a_lapsed_job_whose_cancel_was_asked_for(self, store: Store, repeat: Repeat, end: State) -> None:
+        put(store, "a", repeat=repeat)
+        taken = claim_one(store, worker=new_worker(store))
+        act(store, Event.ASK_CANCEL, "a")
+        lapse(store, taken)
+        assert state(store, "a") is end
+
+
+LATE_ENDS = {
+    Event.FINISH: State.DONE,
+    Event.DEFER: State.WAITING,
+    Event.BURY: State.DEAD,
+    Event.HAND_OVER: State.HANDED_OVER,
+    Event.CONFIRM: State.DONE,
+}
+
+
+class LateSettles(Contract):
+    """The last token may still settle while nobody has claimed since."""
+
+    @pytest.mark.parametrize("end", LATE_ENDS)
+    def test_a_late_settle_counts(self, store: Store, end: Event) -> None:
+        put(store, "a")
+        taken = claim_one(store, worker=new_worker(store))
+        lapse(store, taken)
+        assert store.settle([late(taken, end)]) == ()
+        job = read(store, "a")
+        assert (job.state, job.suspect) == (LATE_ENDS[end], False)
+
+    @pytest.mark.parametrize("end", [Event.FINISH, Event.DEFER, Event.BURY, Event.HAND_OVER])
+    def test_a_late_settle_of_an_unclear_job_counts(self, store: Store, end: Event) -> None:
+        put(store, "a", repeat=Repeat.ASK)
+        taken = claim_one(store, worker=new_worker(store))
+        lapse(store, taken)
+        assert store.settle([late(taken, end)]) == ()
+        assert state(store, "a") is LATE_ENDS[end]
+
+    def test_a_late_settle_takes_the_crash_back(self, store: Store) -> None:
+        put(store, "a")
+        lapse(store, claim_one(store, worker=new_worker(store)))
+        suspect = claim_one(store, worker=new_worker(store), alone=True)
+        lapse(store, suspect)
+        assert read(store, "a").crashes == 1
+        assert store.settle([deferred(suspect)]) == ()
+        assert read(store, "a").crashes == 0
+
+    def test_a_late_doubt_is_refused(self, store: Store) -> None:
+        put(store, "a")
+        taken = claim_one(store, worker=new_worker(store))
+        lapse(store, taken)
+        with unchanged(store, "a"):
+            assert store.settle([doubted(taken)]) != ()
+
+    @pytest.mark.parametrize("end", LATE_ENDS)
+    def test_a_late_settle_is_refused_once_somebody_claimed_since(self, store: Store, end: Event) -> None:
+        put(store, "a")
+        taken = claim_one(store, worker=new_worker(store))
+        lapse(store, taken)
+        claim_one(store, worker=BOB, alone=True)
+        with unchanged(store, "a"):
+            assert store.settle([late(taken, end)]) != ()
+
+    @pytest.mark.parametrize("end", LATE_ENDS)
+    def test_a_late_settle_by_another_worker_is_refused(self, store: Store, end: Event) -> None:
+        put(store, "a")
+        taken = claim_one(store, worker=new_worker(store))
+        lapse(store, taken)
+        taken.worker = ALICE
+        with unchanged(store, "a"):
+            assert store.settle([late(taken, end)]) != ()
+
+    @pytest.mark.parametrize("end", LATE_ENDS)
+    def test_a_late_settle_counts_once(self, store: Store, end: Event) -> None:
+        put(store, "a")
+        taken = claim_one(store, worker=new_worker(store))
+        lapse(store, taken)
+        store.settle([late(taken, end)])
+        again = Event.BURY if end is not Event.HAND_OVER else Event.FINISH
+        with unchanged(store, "a"):
+            assert store.settle([late(taken, again)]) != ()
+
+    @pytest.mark.parametrize("human", [Event.CANCEL, Event.REVIVE, Event.CONFIRM, Event.BURY])
+    def test_a_late_settle_after_a_human_decided_is_refused(self, store: Store, human: Event) -> None:
+        put(store, "a", repeat=Repeat.ASK)
+        taken = claim_one(store, worker=new_worker(store))
+        lapse(store, taken)
+        assert act(store, human, "a") == ()
+        with unchanged(store, "a"):
+            assert store.settle([finished(taken)]) != ()
+
+    def test_a_late_settle_of_what_the_crashes_buried_is_refused(self, store: Store) -> None:
+        put(store, "a", crashes=1)
+        lapse(store, claim_one(store, worker=new_worker(store)))
+        suspect = claim_one(store, worker=new_worker(store), alone=True)
+        lapse(store, suspect)
+        with unchanged(store, "a"):
+            assert store.settle([finished(suspect)]) != ()
+        assert state(store, "a") is State.DEAD
+
+    def test_a_late_defer_honours_the_cancel_that_was_asked_for(self, store: Store) -> None:
+        put(store, "a", repeat=Repeat.ASK)
+        taken = claim_one(store, worker=new_worker(store))
+        act(store, Event.ASK_CANCEL, "a")
+        lapse(store, taken)
+        assert store.settle([deferred(taken)]) == ()
+        assert state(store, "a") is State.CANCELLED
+
+    def test_late_and_timely_settles_go_in_one_batch(self, store: Store) -> None:
+        put(store, "late", "timely")
+        first, second = claim_one(store, worker=new_worker(store)), claim_one(store)
+        lapse(store, first)
+        finish(store, second, first)
+        assert (state(store, "late"), state(store, "timely")) == (State.DONE, State.DONE)
+
+    def test_a_late_settle_is_added_to_the_history(self, store: Store) -> None:
+        put(store, "a")
+        taken = claim_one(store, worker=new_worker(store))
+        lapse(store, taken)
+        bury(store, taken, error="late")
+        assert [line.event for line in read(store, "a").history] == [Event.LAPSE, Event.BURY]
+
+
+def late(taken: Claim, end: Event) -> Settlement:
+    """A settlement that comes after the lapse."""
+    build = confirmed if end is Event.CONFIRM else SETTLEMENTS[end]
+    return build(taken)
