@@ -11,7 +11,7 @@ from treppe.job import Event, Kind, State, advance
 from treppe.store.protocol import Seen
 from treppe.store.sqlite.database import SQL, Connection
 from treppe.store.sqlite.journal import append
-from treppe.store.sqlite.settling import STATE_OF, Live, bury, end, release_key
+from treppe.store.sqlite.settling import STATE_OF, Live, bury, end, release_key, remember
 
 
 def change(db: Connection, seen: Sequence[Seen], event: Event, by: str, note: str, now: float) -> list[Seen]:
@@ -83,10 +83,7 @@ def _allowed(state: State, event: Event) -> bool:
 
 def _remember(db: Connection, seq: int, live: Live, event: Event, by: str, note: str, now: float, final: bool) -> None:
     text = f"{by}: {note}" if note else by
-    row = (seq, live.token, event, Kind.ACT, False, live.due_at, None, now, None, text, None, None)
-    if final:
-        db.execute(SQL["attempt_final"], row)
-    else:
-        db.execute(SQL["attempt_insert"], (*row, None))
+    row = (seq, live.token, event.value, Kind.ACT.value, 0, live.due_at, None, now, None, text, None, None)
+    remember(db, row, final)
     if event is Event.CONFIRM:
         db.execute(SQL["count_add"], ("done", 1))

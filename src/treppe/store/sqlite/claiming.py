@@ -236,7 +236,7 @@ class _Turn:
             self.db.executemany(SQL["key_take"], keyed)
         counted = 0 if grant.probe else 1
         self.db.executemany(
-            SQL["claim_update"], [(self.wanted.worker, counted, self.now, slotted, row[SEQ]) for row in rows]
+            SQL["claim_update"], [(self.wanted.worker, counted, self.now, int(slotted), row[SEQ]) for row in rows]
         )
         for i, row in enumerate(rows):
             start_at = grant.starts[i] if i < len(grant.starts) else 0.0

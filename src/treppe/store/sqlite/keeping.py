@@ -14,7 +14,9 @@ from treppe.job import Event, Kind
 from treppe.store.protocol import MAX_BATCH, AfterLapse, Lapsed, Upkept
 from treppe.store.sqlite.database import SQL, Connection, Database
 from treppe.store.sqlite.putting import REPEATS
-from treppe.store.sqlite.settling import BEHIND, CRASHED, LAPSED, RUNNING, UNCLEAR, WAITING, Live, bury, end, promote
+from treppe.store.sqlite.settling import CRASHED, LAPSED, RUNNING, UNCLEAR, WAITING, Live, bury, end, promote, remember
+
+EXPIRE_SLICE = 20_000
 
 
 class Keeper:
@@ -25,6 +27,7 @@ class Keeper:
         self._now = now
         self._keep_events = keep_events
         self._behind_after = 0
+        self._expire_after = 0
         self._event_after = 0
 
     def round(self, after_lapse: AfterLapse | None) -> Upkept:
@@ -52,10 +55,13 @@ class Keeper:
         return done, len(rows) >= MAX_BATCH
 
     def _expire(self) -> int:
-        ask = (self._now(), MAX_BATCH)
-        if not self._database.read(lambda db: db.execute(SQL["expired_select"], ask).fetchone()):
-            return 0
-        return self._database.write(lambda db: _expire(db, self._now()))
+        ask = (self._now(), self._expire_after, EXPIRE_SLICE)
+        rows = self._database.read(lambda db: db.execute(SQL["expired_select"], ask).fetchall())
+        expired = [seq for seq, over in rows if over][:MAX_BATCH]
+        self._expire_after = (
+            expired[-1] if len(expired) == MAX_BATCH else rows[-1][0] if len(rows) == EXPIRE_SLICE else 0
+        )
+        return self._database.write(lambda db: _expire(db, expired, self._now())) if expired else 0
 
     def _doubt_unconfirmed(self) -> int:
         ask = (self._now(), MAX_BATCH)
@@ -99,7 +105,8 @@ def _lapse_one(db: Connection, fence: tuple[int, int, int], after_lapse: AfterLa
     lapse = after_lapse(Lapsed(REPEATS[repeat], bool(suspect), bool(cancel), crashes, max_crashes))
     crashes += lapse.crashed
     live = Live(
-        RUNNING, token, worker, 0, suspect, cancel, crashes, claims, charged, okey, 0, skip_dead, queue, due_at, started_at
+        RUNNING, token, worker, 0, suspect, cancel, crashes, claims, charged, okey, 0, skip_dead, queue, due_at,
+        started_at,
     )  # fmt: skip
     _remember(db, seq, live, lapse.event, Kind.LAPSED, lapse.error, now)
     if lapse.event is Event.BURY:
@@ -110,21 +117,25 @@ def _lapse_one(db: Connection, fence: tuple[int, int, int], after_lapse: AfterLa
         parked = UNCLEAR if lapse.event is Event.DOUBT else WAITING
         mark = CRASHED if lapse.crashed else LAPSED
         suspected = lapse.event is Event.LAPSE
-        db.execute(SQL["lapse_update"], (seq, parked, now, crashes, mark, suspected))
+        db.execute(SQL["lapse_update"], (seq, parked, now, crashes, mark, int(suspected)))
         db.execute(SQL["slot_free"], (seq,))
     return 1
 
 
-def _expire(db: Connection, now: float) -> int:
-    rows = db.execute(SQL["expired_select"], (now, MAX_BATCH)).fetchall()
-    for seq, parked, token, queue, okey, due_at, skip_dead, claims, charged, crashes in rows:
-        live = Live(parked, token, None, 0, 0, 0, crashes, claims, charged, okey, 0, skip_dead, queue, due_at, None)
-        reason = "not done before it expired"
-        _remember(db, seq, live, Event.EXPIRE, Kind.EXPIRED, reason, now)
-        bury(db, seq, live, now, reason, charged, crashes)
-        if parked == BEHIND and okey is not None:
-            _promote_free(db, queue, okey, now)
-    return len(rows)
+def _expire(db: Connection, seqs: list[int], now: float) -> int:
+    return sum(_expire_one(db, seq, now) for seq in seqs)
+
+
+def _expire_one(db: Connection, seq: int, now: float) -> bool:
+    facts = db.execute(SQL["expired_facts"], (seq, now)).fetchone()
+    if facts is None:
+        return False
+    parked, token, queue, okey, due_at, skip_dead, claims, charged, crashes = facts
+    live = Live(parked, token, None, 0, 0, 0, crashes, claims, charged, okey, 0, skip_dead, queue, due_at, None)
+    reason = "not done before it expired"
+    _remember(db, seq, live, Event.EXPIRE, Kind.EXPIRED, reason, now)
+    bury(db, seq, live, now, reason, charged, crashes)
+    return True
 
 
 def _doubt_unconfirmed(db: Connection, now: float) -> int:
@@ -160,8 +171,18 @@ def _used(db: Connection, event: int) -> bool:
 
 
 def _remember(db: Connection, seq: int, live: Live, event: Event, kind: Kind, error: str, now: float) -> None:
-    row = (seq, live.token, event, kind, False, live.due_at, live.started_at, now, live.worker, error, None, None)
-    if event is Event.CANCEL:
-        db.execute(SQL["attempt_final"], row)
-    else:
-        db.execute(SQL["attempt_insert"], (*row, None))
+    row = (
+        seq,
+        live.token,
+        event.value,
+        kind.value,
+        0,
+        live.due_at,
+        live.started_at,
+        now,
+        live.worker,
+        error,
+        None,
+        None,
+    )
+    remember(db, row, final=event is Event.CANCEL)

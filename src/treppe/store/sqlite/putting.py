@@ -19,7 +19,8 @@ def put(db: Connection, jobs: Sequence[NewJob], events: Sequence[NewEvent], now:
     """Place events, then the jobs of those that are new, and the jobs without an event."""
     placed_events = [_put_event(db, event, now) for event in events]
     seqs = {(e.source, e.id): p.seq for e, p in zip(events, placed_events, strict=True)}
-    repeated = {(e.source, e.id) for e, p in zip(events, placed_events, strict=True) if p.duplicate}
+    fresh_events = {(e.source, e.id) for e, p in zip(events, placed_events, strict=True) if not p.duplicate}
+    repeated = seqs.keys() - fresh_events  # an event may come twice in one batch: its first arrival places the jobs
     fresh = [job for job in jobs if job.event not in repeated]
     placed = _put_jobs(db, fresh, seqs, now)
     again = iter(_repeated(db, [job.id for job in jobs if job.event in repeated]) if repeated else ())
@@ -103,7 +104,7 @@ def _job_row(seq: int | None, job: NewJob, event: int | None, now: float) -> tup
     return (
         seq, job.id, job.task, job.queue, job.payload, job.content_type, event, job.key, job.priority,
         REPEAT_CODE[job.repeat], job.attempts, job.crashes, _due(job, now), job.expires, job.deadline, job.keep,
-        job.skip_dead, now,
+        int(job.skip_dead), now,
     )  # fmt: skip
 
 
@@ -112,7 +113,7 @@ def _live_row(seq: int, job: NewJob, now: float) -> tuple[Any, ...]:
     half, deadline = (None, None) if job.deadline is None else (due + job.deadline / 2, due + job.deadline)
     return (
         seq, job.queue, band_of(job.priority), job.task, due, due, REPEAT_CODE[job.repeat], job.attempts, job.crashes,
-        due + job.expires, half, deadline, job.key, job.skip_dead,
+        due + job.expires, half, deadline, job.key, int(job.skip_dead),
     )  # fmt: skip
 
 

@@ -68,7 +68,6 @@ CREATE INDEX treppe_live_suspect ON treppe_live (run_at, seq) WHERE parked = 0 A
 CREATE INDEX treppe_live_okey ON treppe_live (queue, okey, due_at, seq) WHERE okey IS NOT NULL;
 CREATE INDEX treppe_live_behind ON treppe_live (seq) WHERE parked = 1;
 CREATE INDEX treppe_live_parked ON treppe_live (parked, seq) WHERE parked IN (2, 3);
-CREATE INDEX treppe_live_expires ON treppe_live (expires_at);
 CREATE INDEX treppe_live_half ON treppe_live (half_at) WHERE half_at IS NOT NULL;
 
 CREATE TABLE treppe_slot (         -- order keys (okey) and concurrency limits (okey ''), kept by uniqueness
@@ -81,8 +80,8 @@ CREATE TABLE treppe_slot (         -- order keys (okey) and concurrency limits (
 CREATE INDEX treppe_slot_seq ON treppe_slot (seq);
 
 CREATE TABLE treppe_attempt (      -- append-only history: ended claims and acts
-  n INTEGER PRIMARY KEY,
   seq INTEGER NOT NULL,
+  n INTEGER NOT NULL,              -- grows within the job: 10,000 × token, and one more for each further line
   token INTEGER NOT NULL,
   event TEXT NOT NULL,
   kind TEXT NOT NULL,
@@ -94,9 +93,9 @@ CREATE TABLE treppe_attempt (      -- append-only history: ended claims and acts
   error TEXT NOT NULL,
   result BLOB,
   detail BLOB,
-  keep_until REAL                  -- set on the line that ended the job
-);
-CREATE INDEX treppe_attempt_seq ON treppe_attempt (seq);
+  keep_until REAL,                 -- set on the line that ended the job
+  PRIMARY KEY (seq, n)
+) WITHOUT ROWID;
 CREATE INDEX treppe_attempt_keep ON treppe_attempt (keep_until) WHERE keep_until IS NOT NULL;
 
 CREATE TABLE treppe_dead (

@@ -9,7 +9,7 @@ SELECT j.seq, j.id, j.task, j.queue, j.okey, j.priority, j.repeat, j.attempts, j
 FROM treppe_dead d CROSS JOIN treppe_job j ON j.seq = d.seq
 LEFT JOIN treppe_live l ON l.seq = j.seq
 LEFT JOIN treppe_event e ON e.seq = j.event
-LEFT JOIN treppe_attempt a ON a.n = (SELECT max(n) FROM treppe_attempt x WHERE x.seq = j.seq)
+LEFT JOIN treppe_attempt a ON a.seq = j.seq AND a.n = (SELECT max(n) FROM treppe_attempt x WHERE x.seq = j.seq)
 WHERE d.seq < ?1
   AND (?2 IS NULL OR j.queue = ?2) AND (?3 IS NULL OR j.task = ?3) AND (?4 IS NULL OR j.okey = ?4)
   AND (?5 IS NULL OR (e.source = ?5 AND e.id = ?6))

@@ -10,7 +10,7 @@ FROM treppe_job j
 LEFT JOIN treppe_live l ON l.seq = j.seq
 LEFT JOIN treppe_dead d ON d.seq = j.seq
 LEFT JOIN treppe_event e ON e.seq = j.event
-LEFT JOIN treppe_attempt a ON a.n = (SELECT max(n) FROM treppe_attempt x WHERE x.seq = j.seq)
+LEFT JOIN treppe_attempt a ON a.seq = j.seq AND a.n = (SELECT max(n) FROM treppe_attempt x WHERE x.seq = j.seq)
 WHERE j.seq < ?1
   AND (?2 IS NULL OR j.queue = ?2) AND (?3 IS NULL OR j.task = ?3) AND (?4 IS NULL OR j.okey = ?4)
   AND (?5 IS NULL OR (e.source = ?5 AND e.id = ?6))

@@ -10,5 +10,5 @@ FROM treppe_job j
 LEFT JOIN treppe_live l ON l.seq = j.seq
 LEFT JOIN treppe_dead d ON d.seq = j.seq
 LEFT JOIN treppe_event e ON e.seq = j.event
-LEFT JOIN treppe_attempt a ON a.n = (SELECT max(n) FROM treppe_attempt x WHERE x.seq = j.seq)
+LEFT JOIN treppe_attempt a ON a.seq = j.seq AND a.n = (SELECT max(n) FROM treppe_attempt x WHERE x.seq = j.seq)
 WHERE j.id = ?

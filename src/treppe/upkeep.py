@@ -1,0 +1,33 @@
+"""Upkeep: what any worker, door or drain does on the side so that nothing is left behind.
+
+There is no leader: the store looks at each row again in the statement that writes, so that rounds may overlap.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from treppe.settle import AFTER_LAPSE
+from treppe.store.protocol import Store, Upkept
+
+
+class Upkeep:
+    """Rounds of :meth:`Store.upkeep`. Nothing lapses for one lease after a start or a store error.
+
+    While the store was away, nobody could renew; a living worker gets the time to do so first.
+    """
+
+    def __init__(self, store: Store, clock: Callable[[], float] = time.monotonic) -> None:
+        self._store = store
+        self._clock = clock
+        self.trouble()
+
+    def trouble(self) -> None:
+        """The store did not answer: give everybody one lease to renew."""
+        self._lapse_from = self._clock() + self._store.lease
+
+    def round(self) -> Upkept:
+        """One bounded round; ``more`` says that the next one should come soon."""
+        may_lapse = self._clock() >= self._lapse_from
+        return self._store.upkeep(AFTER_LAPSE if may_lapse else None)

@@ -1,0 +1,328 @@
+"""The worker: claim → run → settle, the settle riding with the next claim.
+
+The engine is one plain thread. It alone talks to the store about jobs; handlers run in threads or in an
+event loop beside it and only hand their outcomes over. It survives every store error and goes on.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import msgspec
+
+from treppe.errors import StoreError
+from treppe.job import Claim, Event, Kind, Outcome, Settlement
+from treppe.settle import conclude
+from treppe.store.protocol import Claimed, Pace, Store, Wanted
+from treppe.worker.crew import Crew, Ended, Handler, LoopCrew, Run, ThreadCrew, timed_out
+from treppe.worker.lease import Lease
+
+__all__ = ["Crew", "Handler", "Run", "Tally", "Worker"]
+
+log = logging.getLogger("treppe.worker")
+
+LONGEST_WAIT = 1.0
+DRAIN_FOR_SUSPECTS_AFTER = 20.0
+MAX_CLAIM = 250
+
+
+class Tally(msgspec.Struct):
+    """What a worker has done so far."""
+
+    done: int = 0
+    deferred: int = 0
+    dead: int = 0
+    unclear: int = 0
+    handed_over: int = 0
+    refused: int = 0  # settles that came too late: somebody else has the job
+
+    def count(self, settlement: Settlement) -> None:
+        """Add one settlement that was written."""
+        name = _COUNTED[settlement.event]
+        setattr(self, name, getattr(self, name) + 1)
+
+
+_COUNTED = {
+    Event.FINISH: "done",
+    Event.DEFER: "deferred",
+    Event.BURY: "dead",
+    Event.DOUBT: "unclear",
+    Event.HAND_OVER: "handed_over",
+}
+
+
+class Worker:
+    """Works off the jobs of *handlers* until told to stop.
+
+    ``threads`` plain functions and ``loop_jobs`` async ones run at once. ``chores`` is called about once a
+    second (upkeep); it says whether it has more to do. On :meth:`stop` running jobs may end for ``grace``
+    seconds, then the rest is given back without charge.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        handlers: Mapping[str, Handler],
+        pace: Pace,
+        *,
+        threads: int = 10,
+        loop_jobs: int = 100,
+        queues: Sequence[str] | None = None,
+        lease: float | None = None,
+        grace: float = 25.0,
+        chores: Callable[[], bool] | None = None,
+        on_trouble: Callable[[], None] | None = None,
+    ) -> None:
+        self.tally = Tally()
+        self._store, self._handlers, self._pace = store, handlers, pace
+        self._queues = None if queues is None else tuple(queues)
+        self._grace = grace
+        self._chores = chores or (lambda: False)
+        self._on_trouble = on_trouble or (lambda: None)
+        self._bell = threading.Event()
+        self._ended = Ended(self._bell)
+        self._lease = Lease(store, lease or store.lease)
+        self._threads = ThreadCrew(threads, self._ended)
+        self.loop = LoopCrew(loop_jobs, self._ended)
+        self._crews: dict[bool, Crew] = {False: self._threads, True: self.loop}
+        self._known = {in_loop: self._tasks_of(in_loop) for in_loop in self._crews}
+        self._held: dict[tuple[int, int], Run] = {}
+        self._unwritten: list[Settlement] = []
+        self._stopping = threading.Event()
+        self._suspects_since: float | None = None
+        self._next_chores = 0.0
+        self._failures = 0
+        self._starts: dict[str, tuple[float, float]] = {}
+
+    def run(self) -> Tally:
+        """Work until :meth:`stop`; blocks. Store errors at the very start come through."""
+        return self._work(until=None)
+
+    def drain(self, budget: float) -> Tally:
+        """Work until nothing is due any more, or *budget* seconds are over; blocks."""
+        return self._work(until=time.monotonic() + budget, budget=budget)
+
+    def stop(self) -> None:
+        """End in an orderly way; may be called from a signal handler or another thread, and twice."""
+        self._stopping.set()
+        self._bell.set()
+
+    @property
+    def stopping(self) -> bool:
+        """True once somebody asked it to stop."""
+        return self._stopping.is_set()
+
+    def _work(self, until: float | None, budget: float = 0.0) -> Tally:
+        self._lease.start()
+        try:
+            while not self._stopping.is_set():
+                pause = self._turn(until, budget)
+                if (
+                    until is not None
+                    and not self._held
+                    and not self._unwritten
+                    and (pause is None or time.monotonic() >= until)
+                ):
+                    break
+                if pause is not None:
+                    self._wait(pause)
+            self._wind_down()
+        finally:
+            self.loop.close()
+            self._threads.close()
+            self._lease.stop()
+        return self.tally
+
+    def _turn(self, until: float | None, budget: float) -> float | None:
+        """Settle what has ended, claim what fits; the seconds to wait, or None for an empty store."""
+        self._collect()
+        try:
+            found, next_in, more = self._claim_for_crews(until, budget)
+            self._settle_rest()
+            self._do_chores()
+            self._failures = 0
+        except StoreError as error:
+            return self._after_trouble(error)
+        if more:
+            return 0.0
+        if until is not None and not found and (next_in is None or next_in > until - time.monotonic()):
+            return None if not self._held else LONGEST_WAIT
+        return LONGEST_WAIT if next_in is None else min(next_in, LONGEST_WAIT)
+
+    def _claim_for_crews(self, until: float | None, budget: float) -> tuple[int, float | None, bool]:
+        found, soonest, more = 0, None, False
+        for in_loop, crew in self._crews.items():
+            wanted = self._wanted(in_loop, crew, until, budget)
+            if wanted is None:
+                continue
+            claimed = self._claim(wanted)
+            found += len(claimed.claims)
+            self._start(crew, claimed.claims)
+            more = more or (len(claimed.claims) >= wanted.n > 0 and crew.room() > 0)
+            if claimed.next_in is not None:
+                soonest = claimed.next_in if soonest is None else min(soonest, claimed.next_in)
+        return found, soonest, more
+
+    def _wanted(self, in_loop: bool, crew: Crew, until: float | None, budget: float) -> Wanted | None:
+        tasks = self._tasks_within(self._known[in_loop], until, budget)
+        if not tasks or not self._lease.fresh:
+            return None
+        alone = self._suspects_since is not None and not self._held
+        if not alone and self._must_drain_for_suspects():
+            return None
+        n = 1 if alone else min(crew.room(), MAX_CLAIM)
+        return Wanted(self._lease.worker, n, crew.free(), tasks, self._queues, alone) if n else None
+
+    def _tasks_within(self, tasks: frozenset[str], until: float | None, budget: float) -> frozenset[str]:
+        """With a budget: only tasks that the rest of it can carry."""
+        if until is None:
+            return tasks
+        left = until - time.monotonic()
+        return frozenset(t for t in tasks if left >= min(self._handlers[t].timeout or 0.0, budget / 2))
+
+    def _must_drain_for_suspects(self) -> bool:
+        since = self._suspects_since
+        return since is not None and time.monotonic() - since > DRAIN_FOR_SUSPECTS_AFTER
+
+    def _claim(self, wanted: Wanted) -> Claimed:
+        riding, self._unwritten = self._unwritten, []
+        if self._failures:  # after a failure the settle goes alone, so that a bad row is found
+            self._write(riding)
+            riding = []
+        try:
+            claimed = self._store.claim(wanted, self._pace, riding)
+        except StoreError:
+            self._unwritten = riding + self._unwritten
+            raise
+        self._written(riding, claimed.refused)
+        self._notice_suspects(claimed, wanted)
+        return claimed
+
+    def _notice_suspects(self, claimed: Claimed, wanted: Wanted) -> None:
+        if not claimed.suspects or (wanted.alone and not claimed.claims):
+            self._suspects_since = None
+        elif self._suspects_since is None:
+            self._suspects_since = time.monotonic()
+
+    def _start(self, crew: Crew, claims: Iterable[Claim]) -> None:
+        now = time.monotonic()
+        runs = [Run(claim, self._handlers[claim.task], self._store, self._start_of(claim, now)) for claim in claims]
+        for run in runs:
+            self._held[run.claim.seq, run.claim.token] = run
+        if runs:
+            crew.take(runs)
+
+    def _start_of(self, claim: Claim, now: float) -> float:
+        """When a paced job may start, monotonic; when one starts late, those after it shift along."""
+        if claim.start_at <= claim.claimed_at:
+            return 0.0
+        planned, start = self._starts.get(claim.queue, (claim.start_at, 0.0))
+        mine = max(now + claim.start_at - claim.claimed_at, start + claim.start_at - planned)
+        self._starts[claim.queue] = (claim.start_at, mine)
+        return mine
+
+    def _collect(self) -> None:
+        self._bell.clear()
+        ended = self._ended.collect()
+        if ended:
+            by_crew: dict[bool, list[Run]] = defaultdict(list)
+            for run in ended:
+                by_crew[run.handler.in_loop].append(run)
+                self._held.pop((run.claim.seq, run.claim.token), None)
+                self._unwritten.append(self._settlement(run))
+            for in_loop, runs in by_crew.items():
+                self._crews[in_loop].let_go(runs)
+
+    def _settlement(self, run: Run) -> Settlement:
+        claim = run.claim
+        now = claim.claimed_at + (0.0 if run.started is None else time.monotonic() - run.started)
+        outcome = run.outcome or Outcome(Kind.RELEASED, acted=None)
+        return conclude(claim, outcome, run.handler.rules, now, random.random())
+
+    def _settle_rest(self) -> None:
+        rest, self._unwritten = self._unwritten, []
+        self._write(rest)
+
+    def _write(self, settlements: list[Settlement]) -> None:
+        if not settlements:
+            return
+        try:
+            self._written(settlements, self._store.settle(settlements))
+        except StoreError:
+            self._unwritten = settlements + self._unwritten
+            raise
+        except Exception as error:  # one of them cannot be written at all; its lease will tell
+            log.error("%d settles could not be written: %s", len(settlements), error)
+            self._written([], ())
+            if len(settlements) > 1:
+                for one in settlements:
+                    self._write([one])
+
+    def _written(self, settlements: Sequence[Settlement], refused: Sequence[Settlement]) -> None:
+        for one in refused:
+            self.tally.refused += 1
+            log.warning('job "%s" was taken back meanwhile; its end (%s) does not count', one.claim.id, one.event)
+        late = {id(one) for one in refused}
+        for one in settlements:
+            if id(one) not in late:
+                self.tally.count(one)
+
+    def _do_chores(self) -> None:
+        now = time.monotonic()
+        for run in [run for run in self._held.values() if run.overdue(now) and not run.handler.in_loop]:
+            self._crews[False].give_up(run, timed_out(run.handler.timeout))
+            self._held.pop((run.claim.seq, run.claim.token))
+        if now >= self._next_chores:
+            self._next_chores = now if self._chores() else now + LONGEST_WAIT
+
+    def _after_trouble(self, error: StoreError) -> float:
+        self._failures += 1
+        self._on_trouble()
+        pause = random.uniform(0.5, 1.0) * min(5.0, 0.1 * 2.0**self._failures)
+        log.warning("the store has trouble, trying again in %.1f s: %s", pause, error)
+        return pause
+
+    def _wait(self, pause: float) -> None:
+        if pause <= 0:
+            return
+        if self._failures:
+            self._bell.wait(pause)
+            return
+        try:
+            self._store.wait(pause, self._bell)
+        except StoreError as error:
+            self._bell.wait(self._after_trouble(error))
+
+    def _wind_down(self) -> None:
+        """Running jobs may end; what was never started, and what is left after the grace, is given back."""
+        until = time.monotonic() + self._grace
+        for crew in self._crews.values():
+            crew.return_unstarted()
+        while self._held and time.monotonic() < until:
+            self._collect()
+            self._try_to_settle()
+            if self._held:
+                self._bell.wait(0.2)
+        for run in list(self._held.values()):
+            acted = None if run.started is not None else False
+            self._crews[run.handler.in_loop].give_up(run, Outcome(Kind.RELEASED, "the worker was stopped", acted=acted))
+        self._collect()
+        give_up = time.monotonic() + 5.0
+        while self._unwritten and time.monotonic() < give_up:
+            self._try_to_settle()
+            if self._unwritten:
+                self._bell.wait(0.2)
+
+    def _try_to_settle(self) -> None:
+        try:
+            self._settle_rest()
+        except StoreError as error:
+            log.warning("could not settle yet: %s", error)
+
+    def _tasks_of(self, in_loop: bool) -> frozenset[str]:
+        return frozenset(name for name, handler in self._handlers.items() if handler.in_loop == in_loop)
