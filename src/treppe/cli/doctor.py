@@ -1,0 +1,161 @@
+"""What ``treppe doctor`` looks at. Each examination is small, changes nothing, and ends in one line."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+import sys
+import time
+from collections.abc import Callable, Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final, Literal
+
+import msgspec
+
+from treppe.cli import EXTRAS, preflight
+from treppe.cli.house import House
+from treppe.config import Settings
+from treppe.config.parse import say_duration, sqlite_path
+from treppe.config.rules.store import disk_kind
+from treppe.errors import ConfigError, TreppeError
+from treppe.store.protocol import Store
+
+FULL: Final = 0.05
+"""Below this share of free disk the door answers 503."""
+
+SLOW: Final = 1.0
+"""Seconds after which an answer of the store is worth a warning."""
+
+Level = Literal["ok", "warn", "fail"]
+
+
+class Result(msgspec.Struct, frozen=True):
+    """One line of the report."""
+
+    level: Level
+    name: str
+    text: str
+    cure: str = ""
+
+
+def examine(house: House) -> list[Result]:
+    """The whole report. Without settings only the machine is looked at."""
+    results = [*_python(), *_extras()]
+    try:
+        settings = house.settings
+    except ConfigError as error:
+        return [*results, Result("fail", "settings", str(error))]
+    return [*results, *_settings(settings, house.path), *_disk(settings), *_limits(settings), *_store(house)]
+
+
+def _python() -> Iterator[Result]:
+    version = ".".join(map(str, sys.version_info[:3]))
+    if sys.version_info < (3, 11):  # noqa: UP036 (an installed package may be run by another Python)
+        yield Result("fail", "python", version, "Install Python 3.11 or newer")
+    else:
+        yield Result("ok", "python", version)
+    if sqlite3.sqlite_version_info < (3, 35):
+        yield Result("fail", "sqlite", sqlite3.sqlite_version, "Install SQLite 3.35 or newer")
+    else:
+        yield Result("ok", "sqlite", sqlite3.sqlite_version)
+
+
+def _extras() -> Iterator[Result]:
+    for extra in sorted(set(EXTRAS.values())):
+        missing = [module for module, brings in EXTRAS.items() if brings == extra and find_spec(module) is None]
+        cure = f'Needed for treppe up: pip install "treppe[{extra}]"' if missing else ""
+        yield Result(
+            "warn" if missing else "ok",
+            f"extra {extra}",
+            f"without {', '.join(missing)}" if missing else "installed",
+            cure,
+        )
+
+
+def _settings(settings: Settings, path: Path) -> Iterator[Result]:
+    found = preflight.findings(settings, path)
+    for finding in found:
+        if finding.level != "hint":
+            yield Result(
+                "fail" if finding.level == "error" else "warn",
+                "settings",
+                f"{finding.place}: {finding.text}",
+                finding.cure,
+            )
+    if not any(finding.level == "error" for finding in found):
+        yield Result("ok", "settings", f"{path} is fine, and every secret can be opened")
+
+
+def _disk(settings: Settings) -> Iterator[Result]:
+    try:
+        folder = sqlite_path(settings.store).absolute().parent
+        usage = shutil.disk_usage(folder)
+    except (ConfigError, OSError):
+        return  # told under settings
+    free = usage.free / usage.total
+    text = f"{free:.0%} free ({usage.free // (1 << 20)} MiB) at {folder}"
+    if free < FULL:
+        yield Result("fail", "disk", text, "Make room: below 5 % nothing is accepted any more")
+    else:
+        yield Result("ok" if free > 2 * FULL else "warn", "disk", text, "" if free > 2 * FULL else "Make room soon")
+    if disk_kind(folder) == "overlay":
+        yield Result("warn", "disk", "the store lies in a container and goes with it", "Put it on a volume")
+
+
+def _limits(settings: Settings) -> Iterator[Result]:
+    try:
+        import resource
+    except ImportError:  # Windows
+        return
+    allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = settings.web.max_connections + 256
+    if allowed != resource.RLIM_INFINITY and allowed < needed:
+        cure = f"Raise it to {needed} (ulimit -n {needed}), or lower max_connections under [web]"
+        yield Result("warn", "open files", f"only {allowed} allowed", cure)
+    else:
+        yield Result(
+            "ok", "open files", f"{allowed if allowed != resource.RLIM_INFINITY else 'any number'} are allowed"
+        )
+
+
+def _store(house: House) -> Iterator[Result]:
+    path = sqlite_path(house.settings.store)
+    if not (house.without_file or path.exists()):
+        yield Result("ok", "store", f"{path} is not there yet; the first start makes it")
+        return
+    try:
+        with house.store(migrate=False) as store:
+            yield from (look(store) for look in _LOOKS)
+    except TreppeError as error:
+        yield Result("fail", "store", str(error))
+
+
+def _reachable(store: Store) -> Result:
+    started = time.perf_counter()
+    backlog = store.backlog()
+    took = time.perf_counter() - started
+    text = f"answers in {took * 1000:.0f} ms, {backlog.open} jobs open, {backlog.total('dead')} dead"
+    return Result(
+        "ok" if took < 1 else "warn", "store", text, "" if took < 1 else "It is slow: look at its disk and its load"
+    )
+
+
+def _durability(store: Store) -> Result:
+    cure = "" if store.can.survives_power_loss else "Use it for tests only"
+    return Result("ok" if store.can.survives_power_loss else "warn", "durability", store.can.durability, cure)
+
+
+def _clock(store: Store) -> Result:
+    skew = abs(store.now() - time.time())
+    if skew > 5:
+        return Result(
+            "warn", "clock", f"the store's clock and ours differ by {say_duration(skew)}", "Set up NTP on both"
+        )
+    if time.time() < _LATER_THAN_THIS:
+        return Result("fail", "clock", f"this machine believes it is {time.strftime('%Y-%m-%d')}", "Set the clock")
+    return Result("ok", "clock", "right, as far as one can see from here")
+
+
+_LATER_THAN_THIS: Final = 1_760_000_000
+_LOOKS: Final[tuple[Callable[[Store], Result], ...]] = (_reachable, _durability, _clock)
