@@ -31,10 +31,6 @@ class Board:
             return Answer(303, b"", headers) if "password" in self.forms[-1] else Answer(self.act)
         if request.headers.get("cookie") != "visitor=1; session=s3":
             return Answer(403)
-        if request.path == "/v1/stats":
-            return Answer(
-                200, b'{"open": 3, "oldest_age_s": 1.5, "queues": [{"queue": "mail", "waiting": 3}], "new": 1}'
-            )
         return Answer(200, PAGE.encode())
 
 
@@ -72,21 +68,10 @@ def test_what_is_in_the_ledger_is_confirmed_and_the_rest_done_again():
     assert all(form["note"] for form in board.forms[1:])
 
 
-def test_the_figures_come_with_the_session():
-    async def story(clerk: Clerk) -> None:
-        await clerk.log_in()
-        stats = await clerk.stats()
-        assert (stats.open, stats.oldest_age_s, stats.queues[0].queue, stats.queues[0].open) == (3, 1.5, "mail", 3)
-
-    with_board(Board(), story)
-
-
 def test_who_is_not_logged_in_is_told_so():
     async def story(clerk: Clerk) -> None:
         with pytest.raises(Failed, match="403 at /board/unclear"):
             await clerk.settle(lambda event, destination: True)
-        with pytest.raises(Failed, match="/v1/stats answers 403"):
-            await clerk.stats()
 
     with_board(Board(), story)
 

@@ -3,15 +3,21 @@ import re
 
 import pytest
 
-from treppe.demo.clerk import QueueNow, Stats
 from treppe.demo.screen import NO_WRAP, Paint, Screen
+from treppe.eyes.measure import QueueFigures, Summary
 
 ARRIVED = {"crm": 5, "accounting": 2}
-STATS = Stats(
+NOW = Summary(
+    at=100.0,
+    age_s=0.0,
     open=1234,
     oldest_age_s=7.6,
-    queues=[
-        QueueNow(
+    accepted=40,
+    done=7,
+    dead=2,
+    unclear=1,
+    queues=(
+        QueueFigures(
             "accounting",
             waiting=1200,
             behind=20,
@@ -22,8 +28,8 @@ STATS = Stats(
             why="throttled",
             openness=0.75,
         ),
-        QueueNow("crm", dead=2),
-    ],
+        QueueFigures("crm", dead=2),
+    ),
 )
 
 
@@ -36,8 +42,8 @@ def test_without_a_terminal_moments_are_lines():
     out = io.StringIO()
     screen = Screen(out)
     screen.say("the CRM is down")
-    screen.show(10, ARRIVED, STATS)
-    screen.show(11, ARRIVED, STATS)
+    screen.show(10, ARRIVED, NOW)
+    screen.show(11, ARRIVED, NOW)
     first, second = out.getvalue().splitlines()
     assert first.endswith("s  the CRM is down")
     assert "accepted 10  crm 5  accounting 2  open 1,234, oldest 8 s  (accounting held: throttled)" in second
@@ -48,7 +54,7 @@ def test_on_a_terminal_the_block_is_drawn_over():
     screen = Screen(out)
     screen.say("the CRM is down")
     assert out.getvalue() == ""
-    screen.show(10, ARRIVED, STATS)
+    screen.show(10, ARRIVED, NOW)
     drawn = out.getvalue()
     height = drawn.count("\n")
     assert drawn.startswith(NO_WRAP)
@@ -62,17 +68,17 @@ def test_on_a_terminal_the_block_is_drawn_over():
         assert words in drawn
     for words in ("1 unclear", "75 % open", "held: throttled", "2 dead", "the CRM is down"):
         assert words in drawn
-    screen.show(11, ARRIVED, STATS)
+    screen.show(11, ARRIVED, NOW)
     assert out.getvalue()[len(drawn) :].startswith(f"{NO_WRAP}\x1b[{height}F")
 
 
 def test_what_is_printed_stays():
     out = Terminal()
     screen = Screen(out)
-    screen.show(10, ARRIVED, STATS)
+    screen.show(10, ARRIVED, NOW)
     screen.print("kept")
     length = len(out.getvalue())
-    screen.show(11, ARRIVED, STATS)
+    screen.show(11, ARRIVED, NOW)
     assert re.match(r"\x1b\[\?7l\x1b\[\d+F", out.getvalue()[length:]) is None
 
 

@@ -84,9 +84,9 @@ async def run(day: Friday, folder: Path, screen: Screen, naive: bool) -> Result:
 async def _play(stage: Stage, naive: bool) -> Evidence:
     if naive:
         return await unqueued.play(stage)
-    from treppe.demo.queued import Queued
+    from treppe.demo import queued
 
-    return await Queued(stage).play()
+    return await queued.play(stage)
 
 
 async def _run_until_told_to_stop(day: Friday, folder: Path, screen: Screen, naive: bool) -> Result:

@@ -11,8 +11,6 @@ from collections.abc import Callable
 from html.parser import HTMLParser
 from typing import NamedTuple
 
-import msgspec
-
 from treppe.demo.friday import event_in
 from treppe.demo.processes import Failed
 from treppe.demo.wire import Answer, Client
@@ -47,39 +45,8 @@ class Page(HTMLParser):
         found = {name: value or "" for name, value in attrs}
         if tag == "input" and found.get("name") == "csrf":
             self.csrf = found.get("value", "")
-        if tag == "tr" and "data-id" in found:
-            self.rows.append(Row(found["data-id"], found.get("data-token", "")))
-
-
-class QueueNow(msgspec.Struct, frozen=True):
-    """A queue as ``/v1/stats`` tells it."""
-
-    queue: str
-    waiting: int = 0
-    running: int = 0
-    retrying: int = 0
-    scheduled: int = 0
-    behind: int = 0
-    unclear: int = 0
-    dead: int = 0
-    held: bool = False
-    why: str = ""
-    openness: float = 1.0
-
-    @property
-    def open(self) -> int:
-        """How many of its jobs are not at their end."""
-        return self.waiting + self.running + self.retrying + self.scheduled + self.behind + self.unclear
-
-
-class Stats(msgspec.Struct, frozen=True):
-    """``GET /v1/stats``."""
-
-    open: int = 0
-    oldest_age_s: float | None = None
-    queues: list[QueueNow] = []
-    accepted: int = 0
-    done: int = 0
+        if "data-id" in found and "data-token" in found:
+            self.rows.append(Row(found["data-id"], found["data-token"]))
 
 
 class Clerk:
@@ -97,13 +64,6 @@ class Clerk:
         answer = await self._call("POST", "/board/login", form)
         if answer.status not in (200, 302, 303) or not self._cookies:
             raise Failed(f"the board let nobody in: {answer.status} {answer.body[:200].decode(errors='replace')}")
-
-    async def stats(self) -> Stats:
-        """The figures of this moment."""
-        answer = await self._call("GET", "/v1/stats")
-        if not answer.good:
-            raise Failed(f"/v1/stats answers {answer.status}: {answer.body[:200].decode(errors='replace')}")
-        return msgspec.json.decode(answer.body, type=Stats)
 
     async def settle(self, happened: Happened) -> dict[Row, str]:
         """Decide everything on the page of unclear jobs; returns what was pressed for which job."""

@@ -8,68 +8,82 @@ import time
 from treppe.app import open_store
 from treppe.demo.child import free_port
 from treppe.demo.clerk import Clerk
+from treppe.demo.friday import DESTINATIONS
 from treppe.demo.processes import Child, Failed
 from treppe.demo.reconcile import Evidence, Kill
 from treppe.demo.settings import KEY_VARIABLE, STORE, USER, treppe_toml
 from treppe.demo.stage import Stage
 from treppe.demo.wire import Client
+from treppe.eyes.measure import Figures
 from treppe.job import Job
+from treppe.policy.pace import Pacer
 from treppe.store.protocol import Filter, Store
 
 INSIDE = 2
 """So many calls are inside accounting when their worker is killed: one that has acted, and one that never will."""
 
 
+async def play(stage: Stage) -> Evidence:
+    """Start Treppe, let the Friday happen, and bring home the evidence."""
+    door = free_port()
+    stage.ports({"door": door})
+    settings = stage.folder / "treppe.toml"
+    settings.write_text(treppe_toml(stage.day.friday, stage.day.ports))
+    up = await start_treppe(stage, "up")
+    await ready(stage, door)
+    store = await asyncio.to_thread(open_store, f"sqlite:///{stage.folder / STORE}")
+    try:
+        return await Queued(stage, store, Clerk(door, USER, stage.day.secrets["board"])).play(up)
+    finally:
+        store.close()
+
+
+async def start_treppe(stage: Stage, name: str) -> Child:
+    """``treppe up`` or ``treppe work``, with an API key of its own for the remote systems."""
+    key = next(key for key, owner in stage.day.keys.items() if owner == name)
+    arguments = (name.partition("-")[0], "--config", str(stage.folder / "treppe.toml"))
+    return await stage.children.start(name, "treppe", *arguments, variables={KEY_VARIABLE: key})
+
+
+async def ready(stage: Stage, door: int) -> None:
+    """Wait until the door answers, at most half a minute."""
+    client = Client(door)
+    for _ in range(300):
+        stage.children.check()
+        try:
+            if (await client.call("GET", "/readyz")).good:
+                return await client.close()
+        except OSError:
+            pass
+        await asyncio.sleep(0.1)
+    raise Failed("`treppe up` was not ready after 30 s: GET /readyz did not answer 200")
+
+
 class Queued:
-    """One run. The steps of :meth:`play` are its story."""
+    """One run. The steps of :meth:`play` are its story; the chores go on beside it."""
 
-    def __init__(self, stage: Stage) -> None:
-        self.stage, self.friday = stage, stage.day.friday
-        self.door = free_port()
-        self.clerk = Clerk(self.door, USER, stage.day.secrets["board"])
+    def __init__(self, stage: Stage, store: Store, clerk: Clerk) -> None:
+        self.stage, self.friday, self.clerk = stage, stage.day.friday, clerk
         self.peak_backlog, self.peak_age = 0, 0.0
+        self._store = store
+        self._figures = Figures(store, Pacer({}), keep=0.5)
         self._shop: Child | None = None
-        self._keys = {name: key for key, name in stage.day.keys.items()}
 
-    async def play(self) -> Evidence:
+    async def play(self, up: Child) -> Evidence:
         """From the first order to the last alert."""
-        treppe = [await self._start("up"), await self._start("work")]
+        work = await start_treppe(self.stage, "work")
         await self.clerk.log_in()
         self.stage.chores += [self._measure, self._settle_by_hand, self._stop_the_shop_when_it_may]
         self._shop = await self.stage.start_own("shop")
-        kill = await self._kill_inside_accounting(treppe[1])
+        kill = await self._kill_inside_accounting(work)
         await self.stage.pause(self.friday.restart_after)
-        treppe[1] = await self._start("work-again")
-        self.stage.screen.say(f"a new worker is started in its place: {treppe[1].pid}")
+        again = await start_treppe(self.stage, "work-again")
+        self.stage.screen.say(f"worker {again.pid} is started in its place")
         await self.stage.until(self._all_done, "not everything had come to its end", self.friday.longest)
         await self._wait_for_alerts()
-        for child in treppe:
-            await child.stop()
-        return self._evidence(kill)
-
-    async def _start(self, name: str) -> Child:
-        config = self.stage.folder / "treppe.toml"
-        if not config.exists():
-            self.stage.ports({"door": self.door})
-            config.write_text(treppe_toml(self.friday, self.stage.day.ports))
-        verb = name.partition("-")[0]
-        variables = {KEY_VARIABLE: self._keys[name]}
-        child = await self.stage.children.start(name, "treppe", verb, "--config", str(config), variables=variables)
-        if verb == "up":
-            await self._ready()
-        return child
-
-    async def _ready(self) -> None:
-        client = Client(self.door)
-        for _ in range(300):
-            self.stage.children.check()
-            try:
-                if (await client.call("GET", "/readyz")).good:
-                    return
-            except OSError:
-                pass
-            await asyncio.sleep(0.1)
-        raise Failed("`treppe up` was not ready after 30 s: GET /readyz did not answer 200")
+        await self.clerk.leave()
+        await asyncio.gather(up.stop(), again.stop())
+        return await self._evidence(kill)
 
     async def _kill_inside_accounting(self, worker: Child) -> Kill:
         enough = int(self.friday.orders * self.friday.kill_after)
@@ -78,18 +92,20 @@ class Queued:
         control = Client(self.stage.day.ports["control"])
         trap = asyncio.create_task(control.call("POST", f"/trap/{worker.name}/{INSIDE}", patience=120))
         await self.stage.until(trap.done, "no call of the second worker was inside accounting", 90)
+        await trap
         at = time.time()
         await worker.kill()
         self.stage.screen.say(f"worker {worker.pid} is killed with kill -9, inside {INSIDE} accounting calls")
+        await control.close()
         return Kill(worker.name, at)
 
     async def _measure(self) -> None:
-        self.stage.stats = stats = await self.clerk.stats()
-        self.peak_backlog = max(self.peak_backlog, stats.open)
-        self.peak_age = max(self.peak_age, stats.oldest_age_s or 0.0)
+        self.stage.figures = now = await asyncio.to_thread(self._figures.summary)
+        self.peak_backlog = max(self.peak_backlog, now.open)
+        self.peak_age = max(self.peak_age, now.oldest_age_s or 0.0)
 
     async def _settle_by_hand(self) -> None:
-        if not any(queue.unclear for queue in self.stage.stats.queues):
+        if not self.stage.figures.unclear:
             return
         pressed = list((await self.clerk.settle(self._happened)).values())
         if pressed:
@@ -101,17 +117,16 @@ class Queued:
         return numbers.get(event) in self.stage.arrived[destination]
 
     async def _stop_the_shop_when_it_may(self) -> None:
-        dead = any(queue.queue == "stock" and queue.dead for queue in self.stage.stats.queues)
-        if dead and self._shop and not self._shop.ending:
+        if self._shop and not self._shop.ending and self.stage.figures.queue("stock").dead:
             self._shop.finish()
             self.stage.screen.say("the order that always fails at stock is a dead letter; the shop may stop posting")
 
     def _all_done(self) -> bool:
-        ended = self._shop is not None and self._shop.ended
-        return ended and self.stage.stats.open == 0
+        now, shop_ended = self.stage.figures, self._shop is not None and self._shop.ended
+        return shop_ended and now.open == 0 and now.accepted >= self.stage.accepted * len(DESTINATIONS)
 
     async def _wait_for_alerts(self) -> None:
-        """A promise is broken when they don't come, but the run goes on."""
+        """One that does not come breaks a promise, but not the run."""
         try:
             await self.stage.until(self._alerted, "alerts were missing", 30)
         except Failed as missing:
@@ -119,24 +134,18 @@ class Queued:
 
     def _alerted(self) -> bool:
         events = [order.event for order in self.friday.burst() if order.number in self.friday.broken.values()]
-        texts = {
-            name: " ".join(told.text for told in self.stage.told if told.channel == name)
-            for name in ("webhook", "mail")
-        }
-        return all(event in text for event in events for text in texts.values())
+        told = self.stage.told
+        texts = [" ".join(one.text for one in told if one.channel == channel) for channel in ("webhook", "mail")]
+        return all(event in text for event in events for text in texts)
 
-    def _evidence(self, kill: Kill) -> Evidence:
-        store = open_store(f"sqlite:///{self.stage.folder / STORE}")
-        try:
-            jobs = all_jobs(store)
-        finally:
-            store.close()
+    async def _evidence(self, kill: Kill) -> Evidence:
+        await self.stage.look()
         return Evidence(
             self.friday,
             self.stage.posted,
             self.stage.lines,
             self.stage.told,
-            jobs,
+            await asyncio.to_thread(all_jobs, self._store),
             kill=kill,
             unclear_on_the_way=len(self.clerk.acts),
             peak_backlog=self.peak_backlog,

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import TextIO
 
-from treppe.demo.clerk import QueueNow, Stats
+from treppe.eyes.measure import QueueFigures, Summary
 
 EVERY = 4.0
 """Seconds between two lines where there is no terminal."""
@@ -71,16 +71,16 @@ class Screen:
         if not self.live:
             self._write(line + "\n")
 
-    def show(self, made: int, arrived: Mapping[str, int], stats: Stats) -> None:
+    def show(self, made: int, arrived: Mapping[str, int], now: Summary) -> None:
         """Draw the figures of now."""
         if self.live:
-            block = [*_block(made, arrived, stats, self.paint, self._clock()), "", *self._moments]
+            block = [*_block(made, arrived, now, self.paint, self._clock()), "", *self._moments]
             lines = "".join(f"\x1b[2K{line}\n" for line in block)
             self._write(f"{NO_WRAP}{_up(self._drawn)}{lines}\x1b[J{WRAP}")
             self._drawn = len(block)
         elif time.monotonic() - self._line_at >= EVERY:
             self._line_at = time.monotonic()
-            self._write(f"{self._clock()}  {_one_line(made, arrived, stats)}\n")
+            self._write(f"{self._clock()}  {_one_line(made, arrived, now)}\n")
 
     def print(self, text: str = "") -> None:
         """Print something that stays."""
@@ -99,10 +99,10 @@ def _up(lines: int) -> str:
     return f"\x1b[{lines}F" if lines else ""
 
 
-def _block(made: int, arrived: Mapping[str, int], stats: Stats, paint: Paint, clock: str) -> Sequence[str]:
-    age = f"{stats.oldest_age_s:.0f} s" if stats.oldest_age_s is not None else "–"
-    head = f"accepted {made:,} orders   {paint.bold(f'{stats.open:,} jobs open')}   oldest waits {age}   {clock}"
-    states = {queue.queue: queue for queue in stats.queues}
+def _block(made: int, arrived: Mapping[str, int], now: Summary, paint: Paint, clock: str) -> Sequence[str]:
+    age = f"{now.oldest_age_s:.0f} s" if now.oldest_age_s is not None else "–"
+    head = f"accepted {made:,} orders   {paint.bold(f'{now.open:,} jobs open')}   oldest waits {age}   {clock}"
+    states = {queue.queue: queue for queue in now.queues}
     lines = [paint.bold("The promotion Friday"), head, ""]
     for name, n in arrived.items():
         queue = states.get(name)
@@ -112,7 +112,7 @@ def _block(made: int, arrived: Mapping[str, int], stats: Stats, paint: Paint, cl
     return lines
 
 
-def _state(queue: QueueNow, paint: Paint) -> str:
+def _state(queue: QueueFigures, paint: Paint) -> str:
     waits = {
         "waiting": queue.waiting,
         "running": queue.running,
@@ -123,12 +123,24 @@ def _state(queue: QueueNow, paint: Paint) -> str:
     words += [paint.yellow(f"{queue.unclear:,} unclear")] if queue.unclear else []
     words += [paint.red(f"{queue.dead:,} dead")] if queue.dead else []
     words += [paint.dim(f"{queue.openness * 100:.0f} % open")] if queue.openness < 1 else []
-    words += [paint.yellow(f"held: {queue.why}")] if queue.held else []
+    words += [paint.yellow(held(queue))] if queue.held else []
     return ", ".join(words)
 
 
-def _one_line(made: int, arrived: Mapping[str, int], stats: Stats) -> str:
+def held(queue: QueueFigures, now: float | None = None) -> str:
+    """Why a queue does not go, and for how long.
+
+    >>> held(QueueFigures("crm", held=True, why="down", resumes_at=104.2), now=100.0)
+    'held: down, tried again in 4 s'
+    """
+    if queue.resumes_at is None:
+        return f"held: {queue.why}"
+    seconds = max(0.0, queue.resumes_at - (time.time() if now is None else now))
+    return f"held: {queue.why}, tried again in {seconds:.0f} s"
+
+
+def _one_line(made: int, arrived: Mapping[str, int], now: Summary) -> str:
     delivered = "  ".join(f"{name} {n:,}" for name, n in arrived.items())
-    held = "; ".join(f"{queue.queue} held: {queue.why}" for queue in stats.queues if queue.held)
-    age = f", oldest {stats.oldest_age_s:.0f} s" if stats.oldest_age_s else ""
-    return f"accepted {made:,}  {delivered}  open {stats.open:,}{age}" + (f"  ({held})" if held else "")
+    why = "; ".join(f"{queue.queue} {held(queue)}" for queue in now.queues if queue.held)
+    age = f", oldest {now.oldest_age_s:.0f} s" if now.oldest_age_s else ""
+    return f"accepted {made:,}  {delivered}  open {now.open:,}{age}" + (f"  ({why})" if why else "")

@@ -11,13 +11,14 @@ from pathlib import Path
 
 import msgspec
 
-from treppe.demo.clerk import Stats
 from treppe.demo.friday import DESTINATIONS, Day, Friday
 from treppe.demo.ledger import Line, Moment, Posted, Tail, Told
 from treppe.demo.processes import Child, Children, Failed
-from treppe.demo.screen import Screen
+from treppe.demo.screen import Screen, held
+from treppe.eyes.measure import Summary
 
 TICK = 0.25
+NOTHING_YET = Summary(0.0, 0.0, 0, None, 0, 0, 0, 0)
 PROCESSES = ("up", "work", "work-again")
 """Who logs in at the remote systems, each with an API key of its own."""
 
@@ -34,7 +35,7 @@ class Stage:
 
     def __init__(self, day: Day, children: Children, screen: Screen) -> None:
         self.day, self.folder, self.children, self.screen = day, Path(day.folder), children, screen
-        self.stats = Stats()
+        self.figures = NOTHING_YET
         self.posted: list[Posted] = []
         self.told: list[Told] = []
         self.lines: dict[str, list[Line]] = {name: [] for name in DESTINATIONS}
@@ -45,6 +46,11 @@ class Stage:
         self._moments = Tail(self.folder / "moments.jsonl", Moment)
         self._tails = {name: Tail(self.folder / f"{name}.jsonl", Line) for name in DESTINATIONS}
         self.chores: list[Callable[[], Awaitable[None]]] = []
+
+    @property
+    def accepted(self) -> int:
+        """How many orders the shop was told are safe."""
+        return len(self._accepted)
 
     async def open(self) -> Child:
         """Start the outside world and take note of its ports."""
@@ -91,10 +97,11 @@ class Stage:
             self.screen.say(moment.text)
         for chore in self.chores:
             await chore()
-        self.screen.show(len(self._accepted), {name: len(orders) for name, orders in self.arrived.items()}, self.stats)
+        self.screen.show(self.accepted, {name: len(orders) for name, orders in self.arrived.items()}, self.figures)
 
     def where_it_stands(self) -> str:
         """One sentence for whoever must find out what hung."""
         arrived = ", ".join(f"{name} {len(orders)}" for name, orders in self.arrived.items())
-        stuck = ", ".join(f"{q.queue} {q.open} open{f' (held: {q.why})' * q.held}" for q in self.stats.queues if q.open)
-        return f"Accepted {len(self._accepted)}; delivered: {arrived}; {stuck or 'no open jobs'}"
+        queues = [f"{queue.queue} ({held(queue)})" for queue in self.figures.queues if queue.held]
+        stuck = f"{self.figures.open} jobs open, {self.figures.unclear} of them unclear"
+        return f"Accepted {self.accepted}; delivered: {arrived}; {'; '.join([stuck, *queues])}"
