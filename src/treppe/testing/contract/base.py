@@ -103,7 +103,7 @@ def together(*works: Callable[[], object]) -> None:
         start.wait()
         try:
             work()
-        except BaseException as error:  # noqa: BLE001 (it is raised below, in the test's own thread)
+        except BaseException as error:
             errors.append(error)
 
     threads = [threading.Thread(target=run, args=(work,)) for work in works]

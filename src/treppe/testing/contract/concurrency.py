@@ -7,10 +7,10 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable
 
-from treppe.job import Claim, Placed, State
-from treppe.store.protocol import Filter, Store
+from treppe.job import Claim, Placed, Settlement, State
+from treppe.store.protocol import Filter, Pace, Store
 from treppe.testing.contract.base import Contract, together, until
-from treppe.testing.contract.paces import ScriptedPace, at_most
+from treppe.testing.contract.paces import FREE, ScriptedPace, at_most
 from treppe.testing.contract.verbs import (
     QUEUE,
     claim,
@@ -105,7 +105,7 @@ class Concurrency(Contract):
 
     def test_one_claim_settled_by_many_threads_counts_once(self, store: Store) -> None:
         put(store, "a")
-        taken, refused = claim_one(store), []
+        taken, refused = claim_one(store), list[Settlement]()
         works: list[Callable[[], object]] = [lambda: refused.extend(store.settle([finished(taken)]))] * 4
         works += [lambda: refused.extend(store.settle([deferred(taken, delay=60)]))] * 4
         together(*works)
@@ -227,7 +227,7 @@ def work_in_threads(
     batch: int,
     start: Callable[[Claim], None] = lambda one: None,
     end: Callable[[Claim], None] = lambda one: None,
-    pace: ScriptedPace | None = None,
+    pace: Pace = FREE,
 ) -> list[str]:
     """Claim and settle in so many threads until all is done; the ids in the order they were started."""
     started: list[str] = []
@@ -239,8 +239,7 @@ def work_in_threads(
         while store.backlog().open or settling:
             for one in settling:
                 end(one)
-            wishes = {} if pace is None else {"pace": pace}
-            brought = claim(store, batch, worker=worker, settling=[finished(one) for one in settling], **wishes)
+            brought = claim(store, batch, worker=worker, pace=pace, settling=[finished(one) for one in settling])
             assert brought.refused == ()
             settling = list(brought.claims)
             for one in settling:

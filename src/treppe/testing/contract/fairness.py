@@ -48,9 +48,9 @@ class Fairness(Contract):
     ) -> None:
         put_many(store, 5, "old", priority=LOW)
         ids: list[str] = []
-        for round in range(max(2, 120 // n)):
+        for turn in range(max(2, 120 // n)):
             clock.advance(1)
-            put_many(store, n + 10, f"high-{round}", priority=HIGH)
+            put_many(store, n + 10, f"high-{turn}", priority=HIGH)
             ids += claim_ids(store, n)
         assert {f"old-{i}" for i in range(5)} <= set(ids)
 

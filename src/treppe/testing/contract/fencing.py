@@ -44,18 +44,22 @@ def settled(claim: Claim, end: Event) -> Settlement:
 
 
 def another_worker(claim: Claim) -> Claim:
+    """The same claim, shown by somebody else."""
     return msgspec.structs.replace(claim, worker=BOB if claim.worker == ALICE else ALICE)
 
 
 def an_older_token(claim: Claim) -> Claim:
+    """A claim of before."""
     return msgspec.structs.replace(claim, token=claim.token - 1)
 
 
 def a_token_of_the_future(claim: Claim) -> Claim:
+    """A claim nobody was given yet."""
     return msgspec.structs.replace(claim, token=claim.token + 1)
 
 
 def another_job(claim: Claim) -> Claim:
+    """A claim of a job that does not exist."""
     return msgspec.structs.replace(claim, seq=claim.seq + 1_000_000)
 
 

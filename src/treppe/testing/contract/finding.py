@@ -93,7 +93,7 @@ class Finding(Contract):
             assert [one.id for one in find_all(store, wanted)] == ["a"]
         for states in ((reached,), REACHABLE):
             assert [one.id for one in find_all(store, Filter(states, "x", TASK, "k", None, "a"))] == ["a"]
-        for wanted in (Filter((reached,), queue="z"), Filter((reached,), key="l"), Filter((reached,), text="zzz")):
+        for wanted in (Filter((reached,), queue="z"), Filter((reached,), key="m"), Filter((reached,), text="zzz")):
             assert find_all(store, wanted) == []
 
     def test_jobs_are_found_by_their_event(self, store: Store) -> None:

@@ -12,7 +12,7 @@ from treppe.store.protocol import Filter, Store
 from treppe.testing.clock import ManualClock
 from treppe.testing.contract.base import Contract
 from treppe.testing.contract.figures import assert_figures_equal_the_rows
-from treppe.testing.contract.paces import ScriptedPace, at_most
+from treppe.testing.contract.paces import ScriptedPace, as_many_as_free
 from treppe.testing.contract.verbs import (
     SETTLEMENTS,
     act,
@@ -34,7 +34,7 @@ class Life:
 
     def __init__(self, store: Store, clock: ManualClock, seed: int) -> None:
         self.store, self.clock, self.roll = store, clock, random.Random(seed)
-        self.pace = ScriptedPace({"limited": at_most(SLOTS)})
+        self.pace = ScriptedPace({"limited": as_many_as_free(SLOTS)})
         self.held: list[Claim] = []
         self.put = 0
         self.tokens: Counter[str] = Counter()
@@ -79,7 +79,8 @@ class Life:
         """A worker is done with one of its jobs, in some way."""
         if self.held:
             one = self.held.pop(self.roll.randrange(len(self.held)))
-            end = self.roll.choice(list(SETTLEMENTS))
+            late = state(self.store, one.id) is not State.RUNNING
+            end = self.roll.choice([end for end in SETTLEMENTS if not (late and end is Event.HAND_OVER)])
             self.store.settle([SETTLEMENTS[end](one, delay=self.roll.choice((0, 0, 30)), confirm_within=100)])
 
     def die(self) -> None:
@@ -131,8 +132,7 @@ class Life:
 
     def heal(self) -> None:
         """No more faults: everybody settles, people decide, and all that waits is done."""
-        for one in self.held:
-            self.store.settle([finished(one)])
+        self.store.settle([finished(held) for held in self.held])
         for _ in range(self.put):
             for one in find_all(self.store, Filter((State.UNCLEAR, State.HANDED_OVER, State.DEAD))):
                 assert act(self.store, Event.CANCEL, one.id) == ()

@@ -88,6 +88,11 @@ def at_most(slots: int) -> Answer:
     return lambda asked: Grant(asked.want, asked.flow, slots=slots)
 
 
+def as_many_as_free(slots: int) -> Answer:
+    """As many as there are free slots, as a policy that counts them would say."""
+    return lambda asked: Grant(max(0, min(asked.want, slots - asked.running)), asked.flow, slots=slots)
+
+
 def held_for(seconds: float) -> Answer:
     """Nothing for that many seconds."""
     return lambda asked: Grant(0, asked.flow, wait=seconds)

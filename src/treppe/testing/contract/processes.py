@@ -107,7 +107,7 @@ def later_by(seconds: float) -> Clock:
 def child(order: Order) -> Iterator[Child]:
     """A process that carries the order out; it is gone in the end."""
     command = [sys.executable, "-c", "from treppe.testing.contract.child import main; main()"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603
         assert process.stdin is not None
         process.stdin.write(msgspec.json.encode(order).decode() + "\n")
         process.stdin.flush()

@@ -68,7 +68,8 @@ class Settling(Contract):
         clock.advance(7)
         defer(store, taken, delay=delay)
         job = read(store, "a")
-        assert (job.state, job.run_at) == (State.WAITING, pytest.approx(clock() + delay, abs=0.01))
+        assert job.state is State.WAITING
+        assert job.run_at == pytest.approx(clock() + delay, abs=0.01)
         assert job.due_at == clock() - 7
         if delay:
             clock.advance(delay - 0.25)

@@ -13,8 +13,10 @@ from treppe.testing.contract.finding import Finding
 from treppe.testing.contract.health import Health
 from treppe.testing.contract.journals import Journals
 from treppe.testing.contract.keys import Keys
-from treppe.testing.contract.lapses import Lapses, LateSettles
+from treppe.testing.contract.lapses import Lapses
+from treppe.testing.contract.late import Late
 from treppe.testing.contract.lives import Lives
+from treppe.testing.contract.paced import Paced
 from treppe.testing.contract.pacing import Pacing
 from treppe.testing.contract.processes import Processes
 from treppe.testing.contract.putting import Putting
@@ -34,9 +36,10 @@ THEMES = (
     Keys,
     Slots,
     Pacing,
+    Paced,
     Health,
     Lapses,
-    LateSettles,
+    Late,
     Settling,
     Acts,
     Upkeep,

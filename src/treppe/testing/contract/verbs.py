@@ -176,7 +176,7 @@ def confirm(store: Store, *claims: Claim, **fields: Any) -> None:
 
 
 def _settlement(claim: Claim, event: Event, kind: Kind, fields: dict[str, Any]) -> Settlement:
-    return Settlement(**{"claim": claim, "event": event, "kind": kind} | fields)
+    return Settlement(**dict[str, Any](claim=claim, event=event, kind=kind) | fields)
 
 
 def _settle(store: Store, settlements: list[Settlement]) -> None:
