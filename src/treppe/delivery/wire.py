@@ -14,11 +14,13 @@ import ssl
 import time
 import zlib
 from collections.abc import AsyncIterator, Callable
+from contextvars import ContextVar
 from typing import Any, Final
 
 import aiohttp
 import msgspec
 from aiohttp.abc import AbstractResolver, ResolveResult
+from aiohttp.connector import Connection
 
 from treppe.delivery.guard import Guard, LookUp, Unsendable, check_url, look_up
 from treppe.delivery.redact import clean, scrub
@@ -55,15 +57,15 @@ class Wire:
         Never raises for what the other side or the network does. Once a status line has come, it stands:
         a slow, endless or broken body does not change it, nor does a cancel that arrives while the body is read.
         """
-        started, sent = time.monotonic(), _Sent()
+        started, line = time.monotonic(), _Line()
         try:
-            async with asyncio.timeout(request.limit), self._call(request, sent) as response:
+            async with asyncio.timeout(request.limit), self._call(request, line) as response:
                 return await _read(response, request, started)
         except TimeoutError:
-            why = _too_late(request, sent)
+            why = _too_late(request, line)
         except (aiohttp.ClientError, OSError) as error:
             why = _what_broke(error, request)
-        return NoAnswer(clean(why), request.url, sent.left, _ms(started))
+        return NoAnswer(clean(why), request.url, line.stood, _ms(started))
 
     async def aclose(self) -> None:
         """Close the connections of the running event loop."""
@@ -72,21 +74,29 @@ class Wire:
             await self._sessions.pop(lane).close()
 
     @contextlib.asynccontextmanager
-    async def _call(self, request: Request, sent: _Sent) -> AsyncIterator[aiohttp.ClientResponse]:
+    async def _call(self, request: Request, line: _Line) -> AsyncIterator[aiohttp.ClientResponse]:
         url = check_url(request.url, request.allow_http)
-        response = await self._session(request).request(
-            request.method,
-            url,
-            data=_pieces(request.body) if request.body else None,
-            headers=[*request.headers, *_length(request)],
-            skip_auto_headers=("Content-Type",),
-            allow_redirects=False,
-            trace_request_ctx=sent,
-        )
+        session, before = self._session(request), _CURRENT.set(line)
+        try:
+            response = await session.request(
+                request.method,
+                url,
+                data=_pieces(request.body) if request.body else None,
+                headers=[*request.headers, *_length(request)],
+                skip_auto_headers=("Content-Type",),
+                allow_redirects=False,
+            )
+        except BaseException:
+            line.drop()
+            raise
+        finally:
+            _CURRENT.reset(before)
         try:
             yield response
         finally:
-            response.close()  # a body that was read to its end has given its connection back already
+            if response.connection:  # read to its end, it has gone back to the others already
+                line.drop()
+            response.close()
 
     def _session(self, request: Request) -> aiohttp.ClientSession:
         lane = _Lane(asyncio.get_running_loop(), request.allow_networks, request.repeatable)
@@ -96,7 +106,7 @@ class Wire:
 
     def _open(self, lane: _Lane) -> aiohttp.ClientSession:
         guard = Guard(lane.allow_networks, self._look_up)
-        connector = aiohttp.TCPConnector(
+        connector = _Connector(
             limit=0,  # whoever claims jobs bounds how many run
             resolver=_Resolver(guard),
             socket_factory=guard.open_socket,
@@ -110,7 +120,6 @@ class Wire:
             cookie_jar=aiohttp.DummyCookieJar(),
             auto_decompress=False,
             trust_env=False,
-            trace_configs=[_tracing()],
             middlewares=[_only_once],
             max_line_size=_LINE_LIMIT,
             max_field_size=_LINE_LIMIT,
@@ -123,10 +132,31 @@ class _Lane(msgspec.Struct, frozen=True):
     keeps: bool
 
 
-class _Sent:
-    """Whether a byte of the request may have gone out."""
+class _Line:
+    """The connection of one exchange. While it has not stood, no byte of the request can have left."""
 
-    left = False
+    stood = False
+    _transport: asyncio.Transport | None = None
+
+    def stands(self, transport: asyncio.Transport | None) -> None:
+        self.stood, self._transport = True, transport
+
+    def drop(self) -> None:
+        """End it at once: a polite close would wait for a target that has stopped reading, perhaps for ever."""
+        if self._transport:
+            self._transport.abort()
+
+
+_CURRENT: Final[ContextVar[_Line]] = ContextVar("treppe_line")
+
+
+class _Connector(aiohttp.TCPConnector):
+    """Notes the moment when a connection stands, with TLS, and nothing has been written yet."""
+
+    async def connect(self, *args: Any, **options: Any) -> Connection:
+        connection = await super().connect(*args, **options)
+        _CURRENT.get().stands(connection.transport)
+        return connection
 
 
 class _Resolver(AbstractResolver):
@@ -154,17 +184,6 @@ async def _only_once(request: aiohttp.ClientRequest, send: aiohttp.ClientHandler
         raise  # no connection came about; aiohttp does not repeat these
     except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
         raise _Broken(error) from error
-
-
-def _tracing() -> aiohttp.TraceConfig:
-    """Notes the moment before the first byte: the connection, with TLS, stands by then."""
-
-    async def note(_session: Any, context: Any, _headers: Any) -> None:
-        context.trace_request_ctx.left = True
-
-    tracing = aiohttp.TraceConfig()
-    tracing.on_request_headers_sent.append(note)
-    return tracing
 
 
 async def _pieces(body: bytes) -> AsyncIterator[bytes]:
@@ -208,12 +227,12 @@ def _unpacker(coding: str) -> Callable[[bytes, int], bytes]:
 
 
 def _text(head: bytes, charset: str | None) -> str:
-    known = charset if charset in ("iso-8859-1", "latin-1", "windows-1252") else "utf-8"
-    return head.decode(known, "replace")
+    known = (charset or "").lower()
+    return head.decode(known if known in ("iso-8859-1", "windows-1252") else "utf-8", "replace")
 
 
-def _too_late(request: Request, sent: _Sent) -> str:
-    wanted = "answer from" if sent.left else "connection to"
+def _too_late(request: Request, line: _Line) -> str:
+    wanted = "answer from" if line.stood else "connection to"
     return f"no {wanted} {_host(request)} within {request.limit:g} s"
 
 

@@ -264,18 +264,20 @@ class FakeDestination:
         for visitor in leaving:
             visitor.cancel()
         await asyncio.gather(*leaving, return_exceptions=True)
-        await asyncio.sleep(0)  # aborted transports close in the next round of the loop
 
     async def _welcome(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._visitors.add(visitor := cast("asyncio.Task[None]", asyncio.current_task()))
         number = next(self._numbers)
         try:
-            with contextlib.suppress(OSError, EOFError, asyncio.LimitOverrunError, asyncio.CancelledError):
-                while not writer.is_closing():
-                    await self._serve(reader, writer, number)
-        finally:
-            self._visitors.discard(visitor)
+            while not writer.is_closing():
+                await self._serve(reader, writer, number)
+            await writer.wait_closed()
+        except (OSError, EOFError, ValueError, asyncio.LimitOverrunError, asyncio.CancelledError):
             writer.transport.abort()
+        finally:
+            with contextlib.suppress(OSError):
+                await writer.wait_closed()
+            self._visitors.discard(visitor)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, number: int) -> None:
         method, path, headers = _parse(await reader.readuntil(b"\r\n\r\n"))
