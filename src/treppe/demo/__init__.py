@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import shutil
 import signal
-import sys
 import tempfile
 from pathlib import Path
 
@@ -53,7 +52,7 @@ def _command(orders: int, seed: int, naive: bool, as_json: bool, keep: bool) -> 
 
     Exit code 0: every promise kept (with --naive: the run was carried out). 1: a promise was broken.
     """
-    day, screen = friday(orders, seed), Screen(sys.stdout)
+    day, screen = friday(orders, seed), Screen()
     folder = Path(tempfile.mkdtemp(prefix="treppe-friday-"))
     try:
         screen.print(scenario(day, naive))

@@ -12,6 +12,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Self
 
+GRACE = 1.0
+"""Seconds that one of our own processes gets to end at the end of its stdin."""
+
 
 class Failed(Exception):
     """The run cannot go on. The text says what hung or ended, for people."""
@@ -64,15 +67,21 @@ class Child:
             self._process.stdin.close()
 
     async def stop(self, patience: float = 15.0) -> None:
-        """Ask it to end, and kill it when it has not after *patience* seconds."""
+        """Ask it to end, more firmly each time, and kill it when it has not after *patience* seconds."""
         self.finish()
-        if not self._process.stdin:
-            with contextlib.suppress(ProcessLookupError):
-                self._process.terminate()
-        try:
-            await asyncio.wait_for(self._process.wait(), patience)
-        except TimeoutError:
+        if self._process.stdin and await self._ends_within(GRACE):
+            return
+        with contextlib.suppress(ProcessLookupError):
+            self._process.terminate()
+        if not await self._ends_within(patience):
             await self.kill()
+
+    async def _ends_within(self, seconds: float) -> bool:
+        try:
+            await asyncio.wait_for(self._process.wait(), seconds)
+        except TimeoutError:
+            return False
+        return True
 
 
 class Children:

@@ -55,9 +55,9 @@ class Paint:
 class Screen:
     """Draws the state of the run; ``say`` adds a notable moment."""
 
-    def __init__(self, out: TextIO = sys.stdout) -> None:
-        self._out = out
-        self.live = out.isatty() and os.environ.get("TERM") != "dumb"
+    def __init__(self, out: TextIO | None = None) -> None:
+        self._out = out or sys.stdout
+        self.live = self._out.isatty() and os.environ.get("TERM") != "dumb"
         self.paint = Paint(self.live and "NO_COLOR" not in os.environ)
         self._began = time.monotonic()
         self._drawn = 0

@@ -64,6 +64,10 @@ class Shop:
             await asyncio.sleep(min(self._day.shop_wait * 2**tries, 8.0))
         self._ledger.write(line)
 
+    async def leave(self) -> None:
+        """Drop the connections."""
+        await self._client.close()
+
     async def _one_after_the_other(self, orders: Iterable[Order]) -> None:
         for order in orders:
             await self.post(order)

@@ -1,0 +1,112 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from tests.demo.support import within
+from treppe.demo import main, run
+from treppe.demo.friday import Friday, friday
+from treppe.demo.reconcile import Figures, Result
+from treppe.demo.screen import Screen
+
+SHORT = Friday(
+    orders=40,
+    seed=2,
+    healthy=0.5,
+    outage=3.0,
+    allowed=20,
+    window=1.0,
+    most_penalty=2.0,
+    shop_tries=3,
+    shop_wait=0.1,
+    naive_patience=0.5,
+    patience=1.0,
+    naive_trickle=0.5,
+)
+
+
+def carried_out(day: Friday, folder: Path, naive: bool) -> Result:
+    results = []
+
+    async def story() -> None:
+        results.append(await run(day, folder, Screen(), naive))
+
+    within(60, story)
+    return results[0]
+
+
+def test_without_a_queue_orders_are_lost_and_doubled(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    result = carried_out(SHORT, tmp_path, naive=True)
+    assert result.figures.lost > 0
+    assert result.figures.duplicates_at_remote > 0
+    assert result.figures.promises_broken >= 4
+    printed = capsys.readouterr().out
+    assert "accounting is shut with 429" in printed
+    assert "the CRM is down: its port refuses connections" in printed
+    assert "the CRM is well again" in printed
+
+
+def test_asked_to_stop_it_ends_all_its_processes_and_leaves_nothing_behind(tmp_path: Path):
+    program = "import sys; from treppe.demo import main; sys.exit(main(['--naive', '--orders', '20']))"
+    process = subprocess.Popen(
+        [sys.executable, "-c", program],
+        stdout=subprocess.PIPE,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+        text=True,
+    )
+    with process:
+        assert process.stdout is not None
+        while "accepted" not in process.stdout.readline():
+            assert process.poll() is None
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=20)
+    assert process.returncode == 143
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["--orders", "3"], "3 is not in the range"),
+        (["--order", "30"], "No such option"),
+        (["--naiv"], "No such option"),
+    ],
+)
+def test_a_mistake_on_the_command_line_is_told(arguments, complaint, capsys: pytest.CaptureFixture[str]):
+    assert main(arguments) == 2
+    assert complaint in capsys.readouterr().err
+
+
+def test_help_says_what_the_exit_codes_mean(capsys: pytest.CaptureFixture[str]):
+    assert main(["--help"]) == 0
+    assert "a promise was broken" in " ".join(capsys.readouterr().out.split())
+
+
+def test_more_orders_come_with_a_larger_world():
+    assert friday(1000, 1) == Friday()
+    large = friday(20_000, 1)
+    assert (large.rate, large.crm_desks) == ("1875/15s", 40)
+
+
+def test_the_figures_for_machines_have_exactly_these_names():
+    assert list(json.loads(msgspec.json.encode(dict.fromkeys(Figures.__struct_fields__)))) == [
+        "accepted",
+        "accept_p99_ms",
+        "delivered",
+        "duplicates_at_remote",
+        "order_violations",
+        "dead",
+        "unclear_on_the_way",
+        "unclear",
+        "attempts_charged_by_outage",
+        "lost",
+        "peak_backlog",
+        "peak_age_s",
+        "restart_after_kill_s",
+        "promises_broken",
+    ]
