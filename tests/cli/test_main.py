@@ -79,10 +79,9 @@ def raising(error: BaseException) -> Callable[..., None]:
     ("error", "code", "sentence"),
     [
         (KeyboardInterrupt(), 130, "treppe: stopped\n"),
-        (OSError(errno.EADDRINUSE, "in use"), 2, "the port is taken. Is Treppe running already?"),
         (PermissionError(errno.EACCES, "no", "/etc/x"), 2, "/etc/x: no permission. Run this as the user"),
         (ModuleNotFoundError("no", name="uvicorn.server"), 2, 'extra "web". Install it: pip install "treppe[web]"'),
-        (StoreUnavailable("the file is busy"), 3, "treppe: the file is busy\n"),
+        (StoreUnavailable("the file is busy"), 3, "the file is busy. Try again in a moment, or see: treppe doctor\n"),
     ],
 )  # fmt: skip
 def test_what_goes_wrong_ends_in_one_sentence(

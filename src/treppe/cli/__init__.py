@@ -21,7 +21,7 @@ from typing import Final
 
 import click
 
-from treppe.errors import ConfigError, InvalidJob, NotFound, StoreError, TreppeError, Unsupported
+from treppe.errors import ConfigError, InvalidJob, NotFound, StoreError, StoreUnavailable, TreppeError, Unsupported
 
 FOUND: Final = 1
 USAGE: Final = 2
@@ -74,6 +74,8 @@ def code_of(error: TreppeError) -> int:
 def _sentence(error: TreppeError) -> str:
     if isinstance(error, NotFound) and error.what == "job":
         return f"{error}. Look for it: treppe jobs ls"
+    if isinstance(error, StoreUnavailable):
+        return f"{error}{'' if str(error).endswith('?') else '.'} Try again in a moment, or see: treppe doctor"
     return str(error)
 
 
@@ -82,8 +84,6 @@ def _of_system(error: OSError) -> int:
         # Whoever read our output has gone, as `head` does. Python would complain once more when it ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FOUND
-    if error.errno == errno.EADDRINUSE:
-        return _told("the port is taken. Is Treppe running already? Else choose another port under [web]", USAGE)
     if isinstance(error, PermissionError):
         place = f"{error.filename}: " if error.filename else ""
         return _told(f"{place}no permission. Run this as the user that Treppe runs as", USAGE)

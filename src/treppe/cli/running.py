@@ -14,9 +14,12 @@ from treppe.config.parse import duration
 @house
 def up(house: House) -> None:
     """Door, worker and board in one process. Ctrl-C ends it in good order."""
-    from treppe import run
+    from treppe.cli.preflight import refuse_port
 
     _look_first(house)
+    refuse_port(house.settings.web)
+    from treppe import run
+
     run.up(house.settings, house.app)
 
 
