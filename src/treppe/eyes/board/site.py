@@ -86,12 +86,14 @@ def board(
         *(Route(path, _reading(desk, view), methods=["GET"]) for path, view in _READ.items()),
         *(Route(path, _writing(desk, view), methods=["POST"]) for path, view in _WRITE.items()),
         *(Route(path, _file(path, kind), methods=["GET"]) for path, kind in _FILES.items()),
-        Route("", _with_slash, methods=["GET"]),
     ]
 
     async def lost(request: Request, error: Exception) -> Response:
-        status = error.status_code if isinstance(error, HTTPException) else 404
-        return await run_in_threadpool(_answer, desk, _nowhere(status), request, {})
+        if request.url.path == request.scope.get("root_path"):
+            return RedirectResponse(f"{request.url.path}/", 307)
+        wrong_way = isinstance(error, HTTPException) and error.status_code == 405
+        trouble = Trouble(405, "method") if wrong_way else Trouble(404, "not_found")
+        return await run_in_threadpool(_answer, desk, trouble, request, {})
 
     app = Starlette(routes=routes, exception_handlers={404: lost, 405: lost})
     app.add_middleware(_Headers)
@@ -129,11 +131,11 @@ def _writing(desk: Desk, view: View) -> Callable[[Request], object]:
             async with asyncio.timeout(FORM_TIME):
                 body = await _body(request)
         except TimeoutError:
-            return await run_in_threadpool(_answer, desk, _refusing(408, "too_slow"), request, {})
+            return await run_in_threadpool(_answer, desk, Trouble(408, "too_slow"), request, {})
         except ClientDisconnect:
             return Response(status_code=400)
         if body is None:
-            return await run_in_threadpool(_answer, desk, _refusing(413, "too_large"), request, {})
+            return await run_in_threadpool(_answer, desk, Trouble(413, "too_large"), request, {})
         form = parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True)
         return await run_in_threadpool(_answer, desk, view, request, form)
 
@@ -149,12 +151,14 @@ async def _body(request: Request) -> bytes | None:
     return bytes(body)
 
 
-def _answer(desk: Desk, view: View, request: Request, form: dict[str, list[str]]) -> Response:
-    """One request from the cookie to the page, in a thread."""
+def _answer(desk: Desk, view: View | Trouble, request: Request, form: dict[str, list[str]]) -> Response:
+    """One request from the cookie to the page, in a thread. A view that is a trouble already only has to be told."""
     visit = Visit(desk, request, Words(_language(desk, request)), None, form)
     try:
         session = desk.gate.session(request.cookies.get(login.SESSION_COOKIE, ""))
         visit = Visit(desk, request, visit.words, session, form)
+        if isinstance(view, Trouble):
+            raise view
         response = _checked(visit, view)
     except Trouble as trouble:
         response = _trouble(visit, trouble)
@@ -194,17 +198,6 @@ def _trouble(visit: Visit, trouble: Trouble) -> Response:
     return response
 
 
-def _refusing(status: int, key: str) -> View:
-    def view(visit: Visit) -> Response:
-        raise Trouble(status, key)
-
-    return view
-
-
-def _nowhere(status: int) -> View:
-    return _refusing(status, "method" if status == 405 else "not_found")
-
-
 def _language(desk: Desk, request: Request) -> str:
     wished = (request.query_params.get("lang"), request.cookies.get(LANGUAGE_COOKIE), desk.language)
     return next((language for language in wished if language in LANGUAGES), LANGUAGES[0])
@@ -225,6 +218,3 @@ def _file(path: str, kind: str) -> Callable[[Request], object]:
 
     return endpoint
 
-
-async def _with_slash(request: Request) -> Response:
-    return RedirectResponse(f"{request.scope.get('root_path', '')}/", 307)

@@ -74,6 +74,10 @@ class Words:
             return self._texts["unit.none"]
         return datetime.fromtimestamp(at).astimezone().strftime(self._texts["unit.moment"])
 
+    def clock(self, at: float) -> str:
+        """The time of day, for what is near."""
+        return datetime.fromtimestamp(at).astimezone().strftime(self._texts["unit.clock"])
+
     def _plural(self, key: str, count: int) -> str:
         chosen = f"{key}.{'one' if count == 1 else 'many'}"
         return chosen if chosen in self._texts else key
