@@ -158,12 +158,16 @@ class _Client(asyncio.Protocol):
         self._next()
 
     def data_received(self, data: bytes) -> None:
-        if not data.startswith(b"HTTP/1.1 2"):  # answers are far smaller than a segment
-            self.refused += 1
-        self.times.append(time.perf_counter() - self._began)
-        self._next()
+        self._answer += data
+        head, end, body = self._answer.partition(b"\r\n\r\n")
+        length = int(head.partition(b"content-length: ")[2].partition(b"\r\n")[0] or b"0")
+        if end and len(body) >= length:
+            self.refused += not head.startswith(b"HTTP/1.1 2")
+            self.times.append(time.perf_counter() - self._began)
+            self._next()
 
     def _next(self) -> None:
+        self._answer = b""
         self._began = time.perf_counter()
         self._transport.write(next(self._requests))
 

@@ -116,12 +116,14 @@ class Batcher:
         self._working = self._closed = False
         self._thread = ThreadPoolExecutor(1, "treppe-intake")
 
-    async def put(self, jobs: Sequence[NewJob], events: Sequence[NewEvent] = ()) -> Put:
+    async def put(self, jobs: Sequence[NewJob], events: Sequence[NewEvent] = (), checked: bool = False) -> Put:
         """Store all of this entry or nothing of it. Raises as :meth:`Intake.put` does, or StoreUnavailable.
 
-        After StoreUnavailable it may still get stored; putting the same ids again adds nothing.
+        After StoreUnavailable it may still get stored; putting the same ids again adds nothing. ``checked`` is for
+        callers that make jobs which keep every rule by the way they are made.
         """
-        self._intake.check(jobs, events)
+        if not checked:
+            self._intake.check(jobs, events)
         loop = asyncio.get_running_loop()
         entry = _Entry(jobs, events, loop)
         with self._lock:

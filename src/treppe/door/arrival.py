@@ -25,6 +25,7 @@ class Headers:
     def __init__(self, pairs: HeaderPairs) -> None:
         self.pairs = pairs
         self._named = dict(pairs)
+        self._distinct = len(self._named) == len(pairs)
 
     def get(self, name: bytes) -> bytes | None:
         """The value, or None; of several the last one."""
@@ -32,11 +33,11 @@ class Headers:
 
     def repeats(self, name: bytes) -> bool:
         """True when it came more than once."""
-        return len(self._named) != len(self.pairs) and sum(1 for each, _ in self.pairs if each == name) > 1
+        return not self._distinct and sum(1 for each, _ in self.pairs if each == name) > 1
 
     def only(self, name: bytes) -> bytes | None:
         """The value, or None when it is absent or came more than once."""
-        return None if self.repeats(name) else self._named.get(name)
+        return self._named.get(name) if self._distinct or not self.repeats(name) else None
 
 
 class Number(str):

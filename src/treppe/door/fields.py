@@ -33,17 +33,17 @@ def field(path: str, where: str) -> Field:
     """
     if path == "body-hash":
         return _body_hash
+    if (name := _header_name(path)) is not None:
+        return lambda arrival: found.decode("latin-1") if (found := arrival.headers.only(name)) else None
     take = value(path, where)
     return lambda arrival: text_of(take(arrival))
 
 
 def value(path: str, where: str) -> Value:
     """The same, but the JSON value itself."""
-    kind, _, rest = path.partition(":")
-    if kind == "header" and _HEADER_NAME.fullmatch(rest):
-        name = rest.lower().encode("ascii")
-        return lambda arrival: _header(arrival, name)
-    steps = _steps(rest) if kind == "body" else None
+    if (name := _header_name(path)) is not None:
+        return lambda arrival: ABSENT if (found := arrival.headers.only(name)) is None else found.decode("latin-1")
+    steps = _steps(path)
     if not steps:
         cure = 'Write "header:X-Name", "body:customer.id", "body:items[0].sku" or "body-hash"'
         raise ConfigError(where, f'"{path}" is not a path', cure)
@@ -60,8 +60,13 @@ def joined(paths: Sequence[str], where: str) -> Field:
         return fields[0]
 
     def take(arrival: Arrival) -> str | None:
-        parts = [each(arrival) for each in fields]
-        return None if None in parts else ":".join(_escaped(part) for part in parts if part is not None)
+        parts = []
+        for each in fields:
+            part = each(arrival)
+            if part is None:
+                return None
+            parts.append(part.replace("%", "%25").replace(":", "%3A"))
+        return ":".join(parts)
 
     return take
 
@@ -104,15 +109,15 @@ def fitting(text: str) -> str:
     >>> len(fitting("x" * 1000)), fitting("a" * 300) == fitting("a" * 301), fitting("tab" + chr(9))[:4]
     (255, False, 'tab~')
     """
-    if len(text) <= MAX_TEXT and _PLAIN.fullmatch(text):
+    if len(text) <= MAX_TEXT and (text.isprintable() or _PLAIN.fullmatch(text)):
         return text
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
     return f"{_NOT_PLAIN.sub('', text)[: MAX_TEXT - 65]}~{digest}"
 
 
-def _header(arrival: Arrival, name: bytes) -> Any:
-    found = arrival.headers.only(name)
-    return ABSENT if found is None else found.decode("latin-1")
+def _header_name(path: str) -> bytes | None:
+    kind, _, name = path.partition(":")
+    return name.lower().encode() if kind == "header" and _HEADER_NAME.fullmatch(name) else None
 
 
 def _body_hash(arrival: Arrival) -> str:
@@ -120,13 +125,10 @@ def _body_hash(arrival: Arrival) -> str:
 
 
 def _steps(path: str) -> list[str | int] | None:
-    if not _BODY_PATH.fullmatch(path):
+    kind, _, rest = path.partition(":")
+    if kind != "body" or not _BODY_PATH.fullmatch(rest):
         return None
-    return [name or int(index) for name, index in _STEP.findall(path)]
-
-
-def _escaped(part: str) -> str:
-    return part.replace("%", "%25").replace(":", "%3A")
+    return [name or int(index) for name, index in _STEP.findall(rest)]
 
 
 _HEADER_NAME: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}")  # RFC 9110, 5.6.2

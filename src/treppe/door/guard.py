@@ -38,8 +38,9 @@ class Guard:
         max_held: int = MAX_HELD,
     ) -> None:
         self._app, self._web, self._max_body, self._max_held = app, web, max_body, max_held
+        self.refused: Counter[int] = Counter()  # by status, since the start
         self._running = 0
-        self._running_of: Counter[str] = Counter()
+        self._running_of: dict[str, int] = {}
         self._held = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -48,30 +49,35 @@ class Guard:
             await self._app(scope, receive, send)
             return
         client = scope["client"][0] if scope.get("client") else ""
-        refusal = self._crowded(client) or broken_head(scope)
+        others = self._running_of.get(client, 0)
+        announced, broken = look_at_head(scope)
+        refusal = broken or self._crowded(others)
         if refusal:
-            await refuse(refusal, receive, send)
+            await self._refuse(refusal, receive, send)
             return
         self._running += 1
-        self._running_of[client] += 1
+        self._running_of[client] = others + 1
         try:
-            await self._hand_on(scope, receive, send)
+            await self._hand_on(scope, receive, send, announced)
         finally:
             self._running -= 1
             self._running_of[client] -= 1
             if not self._running_of[client]:
                 del self._running_of[client]
 
-    def _crowded(self, client: str) -> Answer | None:
+    def _crowded(self, others: int) -> Answer | None:
         if self._running >= self._web.max_connections:
             return our_trouble("Too many requests are being worked on right now", last=True)
-        if self._running_of[client] >= self._web.max_connections_per_ip:
+        if others >= self._web.max_connections_per_ip:
             return problem(429, "Too many requests at once from your address", last=True, retry_after=RETRY_AFTER)
         return None
 
-    async def _hand_on(self, scope: Scope, receive: Receive, send: Send) -> None:
-        most = self._max_body(scope["path"]) or MAX_BODY
-        announced = _announced(scope)
+    async def _refuse(self, answer: Answer, receive: Receive, send: Send) -> None:
+        self.refused[answer.status] += 1
+        await refuse(answer, receive, send)
+
+    async def _hand_on(self, scope: Scope, receive: Receive, send: Send, announced: int | None) -> None:
+        most = self._max_body(scope["path"].removeprefix(scope.get("root_path", ""))) or MAX_BODY
         held = None if announced is not None and announced <= SMALL else _Held(self, receive)
         try:
             if announced is not None and announced > most:
@@ -80,7 +86,7 @@ class Guard:
             await self._app(scope, Replay(body, receive), send)
         except BodyRefused as refused:
             if refused.answer:
-                await refuse(refused.answer, receive, send)
+                await self._refuse(refused.answer, receive, send)
         finally:
             if held:
                 held.release()
@@ -114,29 +120,24 @@ class _Held:
         self._guard.release(self._size)
 
 
-def broken_head(scope: Scope) -> Answer | None:
-    """What is wrong with path and headers, as the answer to it; None = nothing.
+def look_at_head(scope: Scope) -> tuple[int | None, Answer | None]:
+    """The announced length of the body, and what is wrong with path and headers, as the answer to it.
 
     Two lengths, or a length beside chunks, let one request hide in another (RFC 9112, 6.3): some parsers pass them.
     """
     headers = scope["headers"]
     size = len(scope.get("raw_path") or b"") + len(scope.get("query_string") or b"")
-    lengths = chunked = 0
+    announced, plain, chunked = None, True, False
     for name, value in headers:
         size += len(name) + len(value) + 4
         if name == b"content-length":
-            lengths += 1 if value.isdigit() else 2
+            plain = plain and announced is None and value.isdigit()
+            announced = int(value[:19]) if plain else None
         elif name == b"transfer-encoding":
-            chunked += 1
+            plain, chunked = plain and not chunked, True
     if len(headers) > MAX_HEADERS or size > MAX_HEAD_BYTES:
-        return problem(431, f"At most {MAX_HEADERS} headers and {MAX_HEAD_BYTES} bytes of them are taken", last=True)
-    if lengths > 1 or chunked > 1 or (lengths and chunked):
-        return problem(400, "The request does not say plainly where its body ends", last=True)
-    return None
-
-
-def _announced(scope: Scope) -> int | None:
-    for name, value in scope["headers"]:
-        if name == b"content-length":
-            return int(value[:19])
-    return None
+        detail = f"At most {MAX_HEADERS} headers and {MAX_HEAD_BYTES} bytes of them are taken"
+        return announced, problem(431, detail, last=True)
+    if not plain or (chunked and announced is not None):
+        return announced, problem(400, "The request does not say plainly where its body ends", last=True)
+    return announced, None

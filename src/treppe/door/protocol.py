@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from importlib.util import find_spec
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, cast
 
 from treppe.config import Web
 from treppe.door.answers import RETRY_AFTER, Answer, our_trouble, problem
@@ -47,6 +47,39 @@ class Keeper:
             del self._open_of[address]
 
 
+class Corked:
+    """A transport that lets what is written within one turn of the loop leave in one piece: head and body together.
+
+    What is written to a client that has just gone is dropped here; uvloop would raise.
+    """
+
+    __slots__ = ("_loop", "_parts", "_transport")
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport, self._loop = transport, loop
+        self._parts: list[bytes] = []
+
+    def write(self, data: bytes) -> None:
+        """Keep it until the turn ends."""
+        if not self._parts:
+            self._loop.call_soon(self._flush)
+        self._parts.append(data)
+
+    def close(self) -> None:
+        """Write what is kept, then close."""
+        self._flush()
+        self._transport.close()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def _flush(self) -> None:
+        data = b"".join(self._parts)
+        self._parts.clear()
+        if data and not self._transport.is_closing():
+            self._transport.write(data)
+
+
 class Watched(asyncio.Protocol):
     """Stands before uvicorn's protocol class in the order of inheritance."""
 
@@ -63,7 +96,8 @@ class Watched(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Let it in and start the clock, or turn it away."""
-        super().connection_made(transport)
+        corked: Any = Corked(cast(asyncio.Transport, transport), self.loop)
+        super().connection_made(corked)
         address = self.client[0] if self.client else ""
         refusal = self.keeper.enter(address)
         if refusal is not None:

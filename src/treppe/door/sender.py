@@ -6,7 +6,7 @@ taken: where an id, a key or a filter cannot be read, the event is kept and a no
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 from treppe.config import Destination, Secret, Source, Verify
@@ -23,9 +23,6 @@ from treppe.job import NewEvent, NewJob, Repeat
 
 NOTE: Final = "treppe-note"
 """The header under which our own remarks are kept beside the sender's headers."""
-
-MAX_HEADERS: Final = 16 * 1024
-"""Bytes of headers that are kept with an event; the guard lets no more in."""
 
 
 class Meant(NamedTuple):
@@ -77,7 +74,7 @@ class Sender:
             content_type=_content_type(arrival),
             topic=topic,
         )
-        jobs = () if filtered else tuple(self._jobs_of(event_id, key))
+        jobs = () if filtered else tuple([self._job(event_id, key, *of) for of in self._jobs])
         return Meant(event, jobs, filtered, tuple(notes))
 
     def _event_id(self, arrival: Arrival, notes: list[str]) -> str:
@@ -107,10 +104,9 @@ class Sender:
             return f"filtered: {self._where_text} does not hold"
         return ""
 
-    def _jobs_of(self, event_id: str, key: str | None) -> Iterable[NewJob]:
-        event = (self.name, event_id)
-        for destination, settings in self._jobs:
-            yield NewJob(id=fitting(f"{self.name}:{event_id}:{destination}"), event=event, key=key, **settings)
+    def _job(self, event_id: str, key: str | None, destination: str, settings: dict[str, Any]) -> NewJob:
+        job_id = fitting(f"{self.name}:{event_id}:{destination}")
+        return NewJob(id=job_id, event=(self.name, event_id), key=key, **settings)
 
 
 _NEVER_KEPT: Final = frozenset({
@@ -191,17 +187,9 @@ def _job_settings(source: Source, destination: Destination) -> tuple[str, dict[s
 
 
 def _kept(pairs: HeaderPairs, notes: list[str]) -> tuple[tuple[str, str], ...]:
-    kept = [(name.decode("latin-1"), _text(value)) for name, value in pairs if name not in _NEVER_KEPT]
-    size = sum(len(name) + len(value) for name, value in kept)
-    while size > MAX_HEADERS:  # only without the guard in front
-        name, value = kept.pop()
-        size -= len(name) + len(value)
-    return (*kept, *((NOTE, note) for note in notes))
-
-
-def _text(value: bytes) -> str:
-    return value.decode("latin-1").replace("\0", "\ufffd")
+    kept = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in pairs if name not in _NEVER_KEPT]
+    return tuple(kept + [(NOTE, note) for note in notes])
 
 
 def _content_type(arrival: Arrival) -> str:
-    return fitting(_text(arrival.headers.get(b"content-type") or b"application/octet-stream"))
+    return fitting((arrival.headers.get(b"content-type") or b"application/octet-stream").decode("latin-1"))

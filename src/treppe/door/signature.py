@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, Literal, NamedTuple
 
 from treppe.config import Verify
-from treppe.door.arrival import Arrival
+from treppe.door.arrival import Arrival, Headers
 from treppe.errors import ConfigError
 
 
@@ -86,28 +86,26 @@ class Hmac:
     def __init__(self, secrets: Sequence[bytes], verify: Verify, where: str, listed: bytes | None = None) -> None:
         if not secrets or not all(secrets):
             raise ConfigError(where, "there is no secret to check signatures with", 'Add secret = "env:NAME"')
-        self._secrets = tuple(secrets)
-        self._digest = verify.algo.removeprefix("hmac-")
+        digest = verify.algo.removeprefix("hmac-")
+        self._macs = tuple(hmac.new(secret, digestmod=digest) for secret in secrets)
         self._hex = verify.encoding == "hex"
         self._prefix = verify.prefix.encode()
         self._listed = listed
         self._tolerance = verify.tolerance
-        self._header = _name(verify.header)
-        self._timestamp = verify.timestamp_header and _name(verify.timestamp_header)
-        self._id = verify.id_header and _name(verify.id_header)
-        self._id_ends_at_a_dot = "{id}." in verify.signed
         self._pieces = _pieces(verify, where)
+        self._id_ends_at_a_dot = "{id}." in verify.signed
+        headers = {"signature": verify.header, "timestamp": verify.timestamp_header, "id": verify.id_header}
+        self._names = tuple((part, header.lower().encode()) for part, header in headers.items() if header)
 
     def __call__(self, arrival: Arrival, now: float) -> Fault | None:
         """What is wrong with this arrival, or None."""
-        values: dict[str, bytes] = {"body": arrival.body}
-        for part, name in (("signature", self._header), ("timestamp", self._timestamp), ("id", self._id)):
-            if name:
-                value = arrival.headers.get(name)
-                if not value or arrival.headers.repeats(name):
-                    return _unusable(part, name, value)
-                values[part] = value
-        fault = self._odd(values, now)
+        values = {"body": arrival.body}
+        for part, name in self._names:
+            value = arrival.headers.only(name)
+            if not value:
+                return _unusable(part, name, arrival.headers)
+            values[part] = value
+        fault = self._odd(values, now) if len(values) > 2 else None
         return fault or self._compared(values)
 
     def _odd(self, values: dict[str, bytes], now: float) -> Fault | None:
@@ -127,13 +125,18 @@ class Hmac:
 
     def _compared(self, values: dict[str, bytes]) -> Fault | None:
         given = self._given(values["signature"])
-        signed = b"".join(values[piece] if isinstance(piece, str) else piece for piece in self._pieces)
-        for secret in self._secrets:
-            digest = hmac.digest(secret, signed, self._digest)
-            expected = digest.hex().encode() if self._hex else binascii.b2a_base64(digest, newline=False)
-            if any(hmac.compare_digest(expected, each) for each in given):
-                return None
+        for mac in self._macs:
+            expected = self._expected(mac.copy(), values)
+            for each in given:
+                if hmac.compare_digest(expected, each):
+                    return None
         return Fault("signature-wrong", "the signature does not match: another secret, or a changed body")
+
+    def _expected(self, mac: hmac.HMAC, values: dict[str, bytes]) -> bytes:
+        for piece in self._pieces:
+            mac.update(values[piece] if isinstance(piece, str) else piece)
+        digest = mac.digest()
+        return digest.hex().encode() if self._hex else binascii.b2a_base64(digest, newline=False)
 
     def _given(self, value: bytes) -> list[bytes]:
         if self._listed is not None:
@@ -149,20 +152,17 @@ _SECONDS: Final = re.compile(rb"[0-9]{1,12}")
 _MOST_SIGNATURES: Final = 16
 
 
-def _name(header: str) -> bytes:
-    return header.lower().encode()
-
-
-def _unusable(part: str, name: bytes, value: bytes | None) -> Fault:
-    how = "missing" if value is None else "empty" if not value else "repeated"
+def _unusable(part: str, name: bytes, headers: Headers) -> Fault:
+    value = headers.get(name)
+    how = "missing" if value is None else "repeated" if headers.repeats(name) else "empty"
     sentence = {"missing": "is missing", "empty": "is empty", "repeated": "came more than once"}[how]
-    return Fault(f"{part}-{how}", f"the header {name.decode('latin-1')} {sentence}")
+    return Fault(f"{part}-{how}", f"the header {name.decode()} {sentence}")
 
 
 def _pieces(verify: Verify, where: str) -> tuple[bytes | str, ...]:
     """What is signed, in pieces: bytes as they are, text names a value."""
     texts = re.split(r"\{(\w+)\}", verify.signed)
-    pieces = tuple(text if i % 2 else text.encode() for i, text in enumerate(texts))
+    pieces = tuple(text if i % 2 else text.encode() for i, text in enumerate(texts) if text)
     given = {"body": True, "timestamp": verify.timestamp_header, "id": verify.id_header}
     for name in texts[1::2]:
         if name not in given:

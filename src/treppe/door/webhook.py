@@ -1,4 +1,4 @@
-"""``POST /in/{source}``: check, store, answer. Bare ASGI, as a framework would cost more than everything else here.
+"""``POST /in/{source}``: check, store, answer. Bare ASGI: a framework would cost more than the rest.
 
 Route → limits → bytes → signature → ids → one put → answer. Nothing is called on the way and no JSON is needed. What
 was answered with 2xx is on disk; every trouble of ours is a 503 with Retry-After, as some senders never come back
@@ -16,13 +16,14 @@ from typing import Any, Final
 
 import msgspec
 
-from treppe.config import Destination, Secret, Source
+from treppe.config import Destination, Secret, Source, Web
 from treppe.config.parse import open_secret
 from treppe.door.answers import Answer, Receive, Scope, Send, accepted, our_trouble, problem
 from treppe.door.arrival import Arrival, Headers
-from treppe.door.body import BodyRefused, read_body, refuse
+from treppe.door.body import Replay
 from treppe.door.disk import DiskWatch
 from treppe.door.figures import DoorFigures
+from treppe.door.guard import Guard
 from treppe.door.sender import Meant, Sender
 from treppe.errors import StoreUnavailable
 from treppe.intake import Batcher
@@ -43,6 +44,7 @@ log = logging.getLogger("treppe.door")
 class Door:
     """The ASGI app for all sources. ConfigError when a source cannot work as it is configured.
 
+    Behind a :class:`Guard` it takes what that lets through; without one it is its own, with the limits of *web*.
     ``status_url`` makes a link from source and event id; ``disk`` is asked for room before anything is stored.
     """
 
@@ -53,52 +55,45 @@ class Door:
         batcher: Batcher,
         journal: Journal,
         *,
-        body_timeout: float = 30.0,
+        web: Web | None = None,
         disk: DiskWatch | None = None,
         status_url: Callable[[str, str], str] | None = None,
         clock: Callable[[], float] = time.time,
         reveal: Callable[[Secret], bytes] = open_secret,
     ) -> None:
         self.figures = DoorFigures()
-        self._senders = {name: Sender(source, destinations, reveal) for name, source in sources.items()}
+        senders = [Sender(source, destinations, reveal) for source in sources.values()]
+        self._at = {f"{PREFIX}{sender.name}{end}": sender for sender in senders for end in ("", "/")}
         self._batcher, self._journal = batcher, journal
-        self._body_timeout, self._disk, self._status_url, self._clock = body_timeout, disk, status_url, clock
+        self._disk, self._status_url, self._clock = disk, status_url, clock
+        self._guarded = Guard(self, web or Web(), self.max_body)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request; websockets and lifespan are not for us."""
-        if scope["type"] != "http":
-            return
-        sender = self._sender(scope)
-        if sender is None:
-            self.figures.refused["unknown-source"] += 1
-            await problem(404, "There is no source of this name").send(send)
-        elif scope["method"] == "POST":
-            await self._take(sender, scope, receive, send)
-        else:
-            await self._small_talk(scope).send(send)
+        if isinstance(receive, Replay):
+            answer = await self._answer(scope, receive.body)
+            await answer.send(send)
+        elif scope["type"] == "http":
+            await self._guarded(scope, receive, send)
 
     def max_body(self, path: str) -> int | None:
         """The most bytes a body may have there, for the guard; None where nobody is at home."""
-        sender = self._senders.get(_source_name(path))
+        sender = self._at.get(path)
         return sender.max_body if sender else None
 
-    def _sender(self, scope: Scope) -> Sender | None:
-        path: str = scope["path"]
-        return self._senders.get(_source_name(path.removeprefix(scope.get("root_path", ""))))
-
-    async def _take(self, sender: Sender, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _answer(self, scope: Scope, body: bytes) -> Answer:
         began = time.perf_counter()
-        try:
-            body = await read_body(receive, sender.max_body, self._body_timeout)
-        except BodyRefused as refused:
-            self.figures.source(sender.name).refused["body"] += 1
-            if refused.answer:
-                await refuse(refused.answer, receive, send)
-            return
+        path: str = scope["path"]
+        sender = self._at.get(path.removeprefix(scope.get("root_path", "")))
+        if sender is None:
+            self.figures.refused["unknown-source"] += 1
+            return problem(404, "There is no source of this name")
+        if scope["method"] != "POST":
+            return _small_talk(scope)
         answer = await self._judge(sender, Arrival(Headers(scope["headers"]), body))
-        await answer.send(send)
         if answer.status < 300:
             self.figures.answered(time.perf_counter() - began)
+        return answer
 
     async def _judge(self, sender: Sender, arrival: Arrival) -> Answer:
         refused = self.figures.source(sender.name).refused
@@ -120,9 +115,8 @@ class Door:
         return our_trouble("It could not be stored right now. Please send it again")
 
     async def _store(self, sender: Sender, meant: Meant) -> Answer:
-        put = await self._batcher.put(meant.jobs, (meant.event,))
-        conflicts = _conflicts(put)
-        if conflicts:
+        put = await self._batcher.put(meant.jobs, (meant.event,), checked=True)
+        if conflicts := _conflicts(put):
             await asyncio.to_thread(self._keep_conflict, meant, conflicts)
         self._count(sender, meant, put, bool(conflicts))
         duplicate = put.events[0].duplicate
@@ -141,7 +135,8 @@ class Door:
         else:
             figures.accepted += 1
             figures.filtered += bool(meant.filtered)
-            figures.notes.update(meant.notes)
+            for note in meant.notes:
+                figures.notes[note] += 1
 
     def _keep_conflict(self, meant: Meant, conflicts: dict[str, str]) -> None:
         """Before the answer: what differs is nowhere else, and the sender believes we have it."""
@@ -160,24 +155,17 @@ class Door:
         self._journal.append(CONFLICTS, [msgspec.json.encode(record)])
         self._journal.trim(CONFLICTS, MOST_CONFLICTS)
 
-    def _small_talk(self, scope: Scope) -> Answer:
-        """What senders and people ask before they send anything."""
-        if scope["method"] in ("GET", "HEAD"):
-            return Answer(200)
-        if scope["method"] == "OPTIONS":
-            return Answer(200, headers=(_ALLOW, *_consent(Headers(scope["headers"]))))
-        return problem(405, "Webhooks are sent here with POST", _ALLOW)
-
 
 _ALLOW: Final = (b"allow", b"GET, HEAD, POST, OPTIONS")
 
 
-def _source_name(path: str) -> str:
-    """
-    >>> _source_name("/in/shop"), _source_name("/in/shop/"), _source_name("/in/shop/x"), _source_name("/shop")
-    ('shop', 'shop', 'shop/x', '')
-    """
-    return path[len(PREFIX) :].removesuffix("/") if path.startswith(PREFIX) else ""
+def _small_talk(scope: Scope) -> Answer:
+    """What senders and people ask before they send anything."""
+    if scope["method"] in ("GET", "HEAD"):
+        return Answer(200)
+    if scope["method"] == "OPTIONS":
+        return Answer(200, headers=(_ALLOW, *_consent(Headers(scope["headers"]))))
+    return problem(405, "Webhooks are sent here with POST", _ALLOW)
 
 
 def _consent(headers: Headers) -> list[tuple[bytes, bytes]]:
@@ -190,4 +178,4 @@ def _consent(headers: Headers) -> list[tuple[bytes, bytes]]:
 
 def _conflicts(put: Put) -> dict[str, str]:
     """What differs, by id."""
-    return {placed.id: placed.conflict for placed in (*put.events, *put.jobs) if placed.conflict}
+    return {placed.id: placed.conflict for placed in put.events + put.jobs if placed.conflict}
