@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sqlite3
 import threading
@@ -10,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib import resources
 from typing import TypeVar
 
-from treppe.errors import SchemaMismatch, StoreError
+from treppe.errors import SchemaMismatch, StoreError, StoreUnavailable
 from treppe.job import Claim, Event, Job, NewEvent, NewJob, Settlement
 from treppe.store.protocol import (
     AfterLapse,
@@ -34,6 +35,8 @@ from treppe.store.sqlite.journal import SQLiteJournal
 from treppe.store.sqlite.keeping import Keeper
 
 T = TypeVar("T")
+
+log = logging.getLogger("treppe.store")
 
 LEASE = 10.0
 POLL = 0.01
@@ -133,9 +136,12 @@ class SQLiteStore:
             return ()
         try:
             refused = self._database.write(lambda db: settling.settle(db, settlements, self.now()))
-        except (StoreError, TypeError, ValueError):
+        except StoreUnavailable:
+            raise
+        except (StoreError, TypeError, ValueError) as error:
             if len(settlements) == 1:
-                raise
+                log.error('the end of job "%s" cannot be written: %s', settlements[0].claim.id, error)
+                return tuple(settlements)
             half = len(settlements) // 2
             return self.settle(settlements[:half]) + self.settle(settlements[half:])
         return tuple(refused)

@@ -249,6 +249,8 @@ def translated(path: Path) -> Iterator[None]:
         if "not a database" in str(error):
             raise StoreError(f"{path}: this is not a SQLite file. Name another file in `store`") from error
         raise StoreError(f"{path}: {error}") from error
+    except sqlite3.Error as error:
+        raise StoreError(f"{path}: {error}") from error
 
 
 def _is_busy(error: sqlite3.OperationalError) -> bool:

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from treppe.errors import InvalidJob
 from treppe.job import NewEvent, NewJob, Placed, Repeat, band_of
 from treppe.store.protocol import Plan, Put
 from treppe.store.sqlite.database import SQL, Connection
@@ -70,7 +71,7 @@ def _put_jobs(db: Connection, jobs: Sequence[NewJob], events: dict[tuple[str, st
     first = (last[0] if last else 0) + 1
     for job in jobs:
         if job.event is not None and job.event not in events:
-            events[job.event] = db.execute(SQL["event_same"], job.event).fetchone()[0]
+            events[job.event] = _seq_of_event(db, job, job.event)
     rows = [_job_row(first + i, job, events.get(job.event) if job.event else None, now) for i, job in enumerate(jobs)]
     if db.executemany(SQL["job_insert"], rows).rowcount == len(jobs):
         placed = [Placed(job.id, first + i) for i, job in enumerate(jobs)]
@@ -81,6 +82,13 @@ def _put_jobs(db: Connection, jobs: Sequence[NewJob], events: dict[tuple[str, st
     if fresh:
         db.execute(SQL["count_add"], ("accepted", len(fresh)))
     return placed
+
+
+def _seq_of_event(db: Connection, job: NewJob, event: tuple[str, str]) -> int:
+    row = db.execute(SQL["event_same"], event).fetchone()
+    if row is None:
+        raise InvalidJob(f'job "{job.id}": its event {event[1]} of source {event[0]} is not stored. Put it along')
+    return int(row[0])
 
 
 def _judge(db: Connection, jobs: Sequence[NewJob], first: int) -> list[Placed]:

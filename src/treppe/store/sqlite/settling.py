@@ -15,6 +15,7 @@ import msgspec
 from treppe.errors import IllegalTransition
 from treppe.job import Event, Kind, Report, Settlement, State, When, advance
 from treppe.store.sqlite.database import SQL, Connection
+from treppe.store.text import clean
 
 WAITING, BEHIND, UNCLEAR, HANDED_OVER, RUNNING = range(5)
 STATE_OF = (State.WAITING, State.WAITING, State.UNCLEAR, State.HANDED_OVER, State.RUNNING)
@@ -22,6 +23,8 @@ LAPSED, CRASHED = 1, 2
 LINES = 10_000  # more history lines than a token ever gets
 
 PLAIN: dict[str, str] = {word: word.value for words in (Event, Kind) for word in words}
+
+_ENDS = frozenset({Event.FINISH, Event.HAND_OVER, Event.CONFIRM, Event.DEFER, Event.DOUBT, Event.BURY})
 
 Line = tuple[Any, ...]
 
@@ -72,12 +75,20 @@ def promote(db: Connection, queue: str, okey: str, now: float) -> int:
 
 def bury(db: Connection, seq: int, live: Live, now: float, reason: str, charged: int, crashes: int) -> None:
     """Move a live job to the dead letters. Its key stays taken unless the job lets go of it."""
+    if live.okey is not None and not live.skip_dead:
+        _hold_key(db, seq, live.queue, live.okey, now)
     db.execute(SQL["live_delete"], (seq,))
     db.execute(SQL["slot_free"], (seq,))
     row = (seq, live.queue, now, reason, live.token, live.claims, charged, crashes)
     db.execute(SQL["dead_insert"], row)
     if live.skip_dead:
         release_key(db, seq, live.queue, live.okey, now)
+
+
+def _hold_key(db: Connection, seq: int, queue: str, okey: str, now: float) -> None:
+    """A head that dies before it ever ran blocks its key like one that ran."""
+    if db.execute(SQL["key_head"], (queue, okey, now)).fetchone()[0] == seq:
+        db.execute(SQL["key_take"], (queue, okey, seq))
 
 
 def end(db: Connection, seq: int, live: Live, now: float) -> None:
@@ -127,7 +138,7 @@ def _settle_one(db: Connection, s: Settlement, now: float) -> bool:
     if live is None or (live.token, live.worker) != (s.claim.token, s.claim.worker):
         return False
     state = STATE_OF[live.parked]
-    if state is not State.RUNNING and not live.lapsed:
+    if s.event not in _ENDS or (state not in (State.RUNNING, State.HANDED_OVER) and not live.lapsed):
         return False
     try:
         target = advance(state, s.event, When.LATE if live.lapsed else When.ALWAYS)
@@ -152,7 +163,7 @@ def _write(db: Connection, s: Settlement, live: Live, target: State, now: float)
         return
     remember(db, _attempt(s, now))
     if target is State.DEAD:
-        bury(db, seq, live, now, s.error, live.charged + s.charged, crashes)
+        bury(db, seq, live, now, clean(s.error), live.charged + s.charged, crashes)
     elif target is State.WAITING:
         db.execute(SQL["defer_update"], (seq, now + s.delay, int(s.charged), crashes, *_seen(db, s, now)))
         db.execute(SQL["slot_free"], (seq,))
@@ -169,18 +180,19 @@ def _attempt(s: Settlement, now: float, event: Event | None = None) -> Line:
     c = s.claim
     return (
         c.seq, c.token, PLAIN[event or s.event], PLAIN[s.kind], int(s.charged), c.due_at,
-        max(c.start_at, c.claimed_at), now, c.worker, s.error, s.result, s.detail,
+        max(c.start_at, c.claimed_at), now, c.worker, clean(s.error), s.result, s.detail,
     )  # fmt: skip
 
 
 def _seen(db: Connection, s: Settlement, now: float) -> tuple[int | None, int | None, float | None]:
-    """The task's counters as of this failure; the time stays while nobody else tried and nothing was charged."""
+    """The evidence for the next charge, by the rule of ``policy.charge.next_seen``."""
     if not s.counts or s.kind is Kind.OK:
         return (None, None, None)
     ok, tried = db.execute(SQL["health_of"], (s.claim.task,)).fetchone() or (0, 0)
     before = s.claim.seen
-    alone = before is not None and tried - before[1] <= 1
-    return (ok, tried, before[2] if before is not None and alone and not s.charged else now)
+    if before is None or s.charged or 5 * (ok - before[0]) < 4 * (tried - 1 - before[1]):
+        return (ok, tried, now)
+    return (before[0], before[1] + 1, before[2])
 
 
 def _report(db: Connection, settlements: Sequence[Settlement], now: float) -> None:

@@ -2,8 +2,11 @@ SELECT j.seq, j.id, j.task, j.queue, j.okey, j.priority, j.repeat, j.attempts, j
        l.parked, l.token, l.claims, l.charged, l.crashes, l.due_at, l.run_at, l.deadline_at, l.expires_at, l.suspect, l.cancel,
        d.token, d.claims, d.charged, d.crashes, d.dead_at, d.reason,
        e.source, e.id,
-       (SELECT o.id FROM treppe_slot s JOIN treppe_job o ON o.seq = s.seq
-        WHERE l.parked = 1 AND s.queue = j.queue AND s.okey = j.okey AND s.n = 0),
+       CASE l.parked WHEN 1 THEN coalesce(
+         (SELECT o.id FROM treppe_slot s JOIN treppe_job o ON o.seq = s.seq
+          WHERE s.queue = j.queue AND s.okey = j.okey AND s.n = 0),
+         (SELECT o.id FROM treppe_live h JOIN treppe_job o ON o.seq = h.seq
+          WHERE h.queue = j.queue AND h.okey = j.okey ORDER BY h.due_at, h.seq LIMIT 1)) END,
        a.event, a.token, a.finished_at, a.error, NULL,
        NULL, coalesce(e.content_type, j.content_type)
 FROM treppe_job j

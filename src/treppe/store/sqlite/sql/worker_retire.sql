@@ -1,1 +1,1 @@
-UPDATE treppe_worker SET until = 0 WHERE id = ?1
+UPDATE treppe_worker SET until = 0, gone = 1 WHERE id = ?1

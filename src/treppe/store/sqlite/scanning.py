@@ -1,0 +1,130 @@
+"""Which rows a claim looks at, and which of them may start now."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from treppe.store.protocol import Wanted
+from treppe.store.sqlite.database import SQL, Connection
+from treppe.store.sqlite.putting import REPEATS
+
+MAX_PARKED = 500
+AGED_EVERY = 10
+
+Row = tuple[Any, ...]
+SEQ, TOKEN, QUEUE, OKEY, REPEAT, DUE_AT, EVENT, RUN_AT = 0, 2, 4, 7, 8, 13, 19, 20
+
+Place = tuple[float, int]
+Lane = tuple[str, int, frozenset[str]]
+START: Place = (float("-inf"), 0)
+QUICK = 0.002
+
+
+class Marks:
+    """Low-water marks: where a lane's claimable rows begin, when everything before is not for this worker.
+
+    A scan that had to walk far (a backlog of tasks nobody here knows) leaves a mark, and the next ones begin
+    there; a full sweep finds what appeared behind it, at most every twenty times as long as the sweep took. A
+    scan that is quick leaves none, so on a healthy store there are no marks.
+    """
+
+    def __init__(self) -> None:
+        self._places: dict[Lane, tuple[Place, float]] = {}
+
+    def start(self, lane: Lane) -> Place:
+        """Where to begin."""
+        place, until = self._places.get(lane, (START, 0.0))
+        if time.perf_counter() < until:
+            return place
+        self._places.pop(lane, None)
+        return START
+
+    def keep(self, lane: Lane, place: Place, took: float) -> None:
+        """Remember where the first row was found, if finding it took long."""
+        if took > QUICK:
+            until = time.perf_counter() + max(1.0, 20 * took)
+            self._places[lane] = (place, self._places.get(lane, (place, until))[1])
+
+
+class Scan:
+    """The rows of one claim."""
+
+    def __init__(self, db: Connection, wanted: Wanted, now: float, marks: Marks) -> None:
+        self.db, self.wanted, self.now = db, wanted, now
+        self.tasks = msgspec.json.encode(sorted(wanted.tasks)).decode()
+        self.risky = 0  # jobs taken that must not be repeated
+        self.parked = 0
+        self._marks = marks
+
+    def suspects(self) -> list[Row]:
+        """Suspects that may run now, each of them alone."""
+        rows = self.db.execute(SQL["suspect_select"], (self.now, self.tasks)).fetchall()
+        return [row for row in rows if self._is_wanted(row[QUEUE]) and self._leads_its_key(row)]
+
+    def candidates(self, queue: str, bands: list[int], want: int, served: int) -> list[Row]:
+        """Jobs that may start now: by band, and a tenth of them by age alone."""
+        aged = (served + want) // AGED_EVERY - served // AGED_EVERY if len(bands) > 1 else 0
+        rows: list[Row] = []
+        for _ in range(aged):
+            oldest = [row for band in bands for row in self.leaders(queue, band, 1, skip=rows)]
+            rows += sorted(oldest, key=lambda row: (row[DUE_AT], row[SEQ]))[:1]
+        for band in bands:
+            rows += self.leaders(queue, band, want - len(rows), skip=rows)
+            if len(rows) >= want:
+                break
+        return rows
+
+    def leaders(
+        self, queue: str, band: int, want: int, skip: Sequence[Row] = (), least: int = 0, most: int = len(REPEATS) - 1
+    ) -> list[Row]:
+        """Up to *want* claimable jobs of a band; those behind their key are parked and looked past."""
+        taken = {row[SEQ] for row in skip}
+        found: list[Row] = []
+        risky = self.risky + sum(1 for row in skip if row[REPEAT])
+        keys = {row[OKEY] for row in skip if row[OKEY] is not None}
+        lane = (queue, band, self.wanted.tasks)
+        after = self._marks.start(lane) if most == len(REPEATS) - 1 else START
+        while len(found) < want and self.parked < MAX_PARKED:
+            if risky >= self.wanted.free:
+                most = 0
+            limit = want - len(found) + len(taken)
+            began = time.perf_counter()
+            ask = (queue, band, self.now, *after, self.tasks, most, least, limit)
+            rows = self.db.execute(SQL["due_select"], ask).fetchall()
+            if most == len(REPEATS) - 1:
+                place = (rows[0][RUN_AT], rows[0][SEQ] - 1) if rows else (self.now, 0)
+                self._marks.keep(lane, place, time.perf_counter() - began)
+            for row in rows:
+                after = (row[RUN_AT], row[SEQ])
+                if row[SEQ] in taken or len(found) >= want or (row[REPEAT] and risky >= self.wanted.free):
+                    continue
+                if row[OKEY] is not None and (row[OKEY] in keys or not self._leads_its_key(row)):
+                    self._park(row)
+                    continue
+                keys.add(row[OKEY])
+                risky += 1 if row[REPEAT] else 0
+                found.append(row)
+            if len(rows) < limit:
+                break
+        return found
+
+    def _is_wanted(self, queue: str) -> bool:
+        return self.wanted.queues is None or queue in self.wanted.queues
+
+    def _leads_its_key(self, row: Row) -> bool:
+        if row[OKEY] is None:
+            return True
+        holder = self.db.execute(SQL["key_holder"], (row[QUEUE], row[OKEY])).fetchone()
+        if holder is not None:
+            return bool(holder[0] == row[SEQ])
+        seq, parked = self.db.execute(SQL["key_head"], (row[QUEUE], row[OKEY], self.now)).fetchone()
+        if seq != row[SEQ] and parked == 1:
+            self.db.execute(SQL["unpark"], (seq,))
+        return bool(seq == row[SEQ])
+
+    def _park(self, row: Row) -> None:
+        self.parked += self.db.execute(SQL["park"], (row[SEQ],)).rowcount
