@@ -59,21 +59,22 @@ def a_store(folder: Path) -> Iterator[Store]:
         store.close()
 
 
-def put(store: Store, id: str, name: str = "crm", **fields: Any) -> None:
-    given = {"id": id, "task": f"destination:{name}", "queue": name, "payload": b'{"order":1}', "repeat": Repeat.ASK}
-    store.put([NewJob(**given | fields)])
+def put(store: Store, *ids: str, **fields: Any) -> None:
+    given = {"task": "destination:crm", "queue": "crm", "payload": b'{"order":1}', "repeat": Repeat.ASK} | fields
+    store.put([NewJob(id=id, **given) for id in ids])
 
 
-def claim(store: Store, name: str = "crm") -> Claim:
+def claim(store: Store) -> Claim:
     store.enlist(WORKER, "worker", 3600.0)
-    (claimed,) = store.claim(Wanted(WORKER, 1, 1, frozenset({f"destination:{name}"}), (name,)), Pacer({})).claims
+    (claimed,) = store.claim(Wanted(WORKER, 1, 1, frozenset({"destination:crm"})), Pacer({})).claims
     return claimed
 
 
 def end(store: Store, id: str, event: Event, kind: Kind, error: str) -> None:
     """Put one job and let it end so."""
     put(store, id)
-    assert store.settle([Settlement(claim(store), event, kind, error=error)]) == ()
+    settlement = Settlement(claim(store), event, kind, error=error, result=b'"r"', detail=b'{"status":422}')
+    assert store.settle([settlement]) == ()
 
 
 def dead(folder: Path, *ids: str, error: str = "the CRM answered 422") -> None:
@@ -96,8 +97,7 @@ def done(folder: Path, *ids: str) -> None:
 
 def waiting(folder: Path, *ids: str, **fields: Any) -> None:
     with a_store(folder) as store:
-        for id in ids:
-            put(store, id, **fields)
+        put(store, *ids, **fields)
 
 
 def running(folder: Path, id: str) -> None:

@@ -166,3 +166,18 @@ def test_a_job_that_changes_while_people_think_is_left_as_it_is(
 def test_an_id_named_twice_is_one_job(folder: Path, treppe: Treppe) -> None:
     support.dead(folder, "a")
     assert treppe("jobs", "revive", "a", "a", "--yes").out == "a: will be done again\n"
+
+
+def test_an_unknown_job_is_told(folder: Path, treppe: Treppe) -> None:
+    support.dead(folder, "a")
+    ran = treppe("jobs", "revive", "a", "b", "--yes")
+    assert (ran.code, ran.err) == (1, 'treppe: there is no job "b". Look for it: treppe jobs ls\n')
+    assert support.state_of(folder, "a") == "dead"
+
+
+def test_an_interrupt_at_the_question_stops(folder: Path, treppe: Treppe, monkeypatch: pytest.MonkeyPatch) -> None:
+    support.dead(folder, "a")
+    answer(monkeypatch, "")
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    assert treppe("jobs", "revive", "a").code == 130
+    assert support.state_of(folder, "a") == "dead"

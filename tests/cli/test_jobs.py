@@ -89,7 +89,9 @@ def test_a_job_is_shown_as_one_json_document(folder: Path, treppe: Treppe) -> No
     support.unclear(folder, "a")
     job = json.loads(treppe("jobs", "show", "a", "--json").out)
     assert (job["state"], job["token"], job["payload"]) == ("unclear", 1, '{"order":1}')
-    assert [attempt["kind"] for attempt in job["history"]] == ["unclear"]
+    assert [(attempt["kind"], attempt["detail"]) for attempt in job["history"]] == [("unclear", '{"status":422}')]
+    support.done(folder, "b")
+    assert json.loads(treppe("jobs", "show", "b", "--json").out)["result"] == '"r"'
 
 
 def test_bytes_that_are_no_text_come_in_base64(folder: Path, treppe: Treppe) -> None:
@@ -120,3 +122,26 @@ def test_dead_letters_are_listed_and_shown(folder: Path, treppe: Treppe) -> None
     assert [job["id"] for job in json.loads(treppe("dead", "ls", "--json").out)["jobs"]] == ["b"]
     assert "the CRM answered 422" in treppe("dead", "show", "b").out
     assert treppe("dead", "show", "a").err == 'treppe: the job "a" is waiting, not dead. See: treppe jobs show a\n'
+
+
+def test_a_job_of_an_event_is_shown_with_what_came_in(folder: Path, treppe: Treppe) -> None:
+    from treppe.job import NewEvent, NewJob
+
+    with support.a_store(folder) as store:
+        event = NewEvent("shop", "e1", b'{"total": 12345678901234567890}', content_type="application/json")
+        store.put([NewJob("shop:e1:crm", "destination:crm", "crm", event=("shop", "e1"))], [event])
+    out = treppe("jobs", "show", "shop:e1:crm").out
+    assert "event     shop e1" in out
+    assert '"total": 12345678901234567890' in out
+
+
+def test_a_large_payload_is_cut(folder: Path, treppe: Treppe) -> None:
+    support.waiting(folder, "a", payload=b'"' + b"x" * 100_000 + b'"')
+    out = treppe("jobs", "show", "a").out
+    assert "… 100002 bytes in all" in out
+    assert len(out) < 90_000
+
+
+def test_a_job_without_a_payload_is_shown(folder: Path, treppe: Treppe) -> None:
+    support.waiting(folder, "a", payload=b"")
+    assert treppe("jobs", "show", "a").out.splitlines()[-1].startswith("expires")

@@ -177,3 +177,24 @@ def test_the_doctor_notices_a_wrong_clock(folder: Path, treppe: Treppe, monkeypa
     monkeypatch.setattr(time, "time", lambda: 86400.0 * 365)
     assert levels(treppe)["clock"] in ("fail", "warn")
     assert "clock" in treppe("doctor").out
+
+
+def test_the_doctor_knows_what_is_too_old_or_unlimited(treppe: Treppe, monkeypatch: pytest.MonkeyPatch) -> None:
+    import resource
+    import sqlite3
+    import sys
+
+    monkeypatch.setattr(sqlite3, "sqlite_version_info", (3, 34, 1))
+    monkeypatch.setattr(sys, "version_info", (3, 10, 4))
+    monkeypatch.setattr(resource, "getrlimit", lambda which: (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    ran = treppe("doctor")
+    assert "fail  python: 3.10.4\n      Install Python 3.11 or newer" in ran.out
+    assert "fail  sqlite: " in ran.out
+    assert "ok    open files: any number allowed" in ran.out
+
+
+def test_the_doctor_goes_on_where_the_store_is_nowhere(folder: Path, treppe: Treppe) -> None:
+    (folder / "treppe.toml").write_text(support.SETTINGS.replace("sqlite:///", "sqlite:///no/such/"))
+    found = levels(treppe)
+    assert found["settings"] == "fail"
+    assert "disk" not in found

@@ -24,6 +24,9 @@ from treppe.store.protocol import Store
 FULL: Final = 0.05
 """Below this share of free disk the door answers 503."""
 
+OUR_OWN_FILES: Final = 256
+"""Open files beside the door's connections: the store, deliveries, logs."""
+
 SLOW: Final = 1.0
 """Seconds after which an answer of the store is worth a warning."""
 
@@ -109,14 +112,13 @@ def _limits(settings: Settings) -> Iterator[Result]:
     except ImportError:  # Windows
         return
     allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    needed = settings.web.max_connections + 256
+    needed = settings.web.max_connections + OUR_OWN_FILES
     if allowed != resource.RLIM_INFINITY and allowed < needed:
         cure = f"Raise it to {needed} (ulimit -n {needed}), or lower max_connections under [web]"
         yield Result("warn", "open files", f"only {allowed} allowed", cure)
     else:
-        yield Result(
-            "ok", "open files", f"{allowed if allowed != resource.RLIM_INFINITY else 'any number'} are allowed"
-        )
+        count = "any number" if allowed == resource.RLIM_INFINITY else allowed
+        yield Result("ok", "open files", f"{count} allowed")
 
 
 def _store(house: House) -> Iterator[Result]:
