@@ -48,7 +48,8 @@ class Effect(StrEnum):
     LOCKS_OUT = "3 different jobs: held, login broken"
     LOSES = "5 different jobs: held, address not found"
     REFUSES = "5 different jobs in a row: held, the target refuses everything"
-    ANSWERS = "the target answers; told"
+    ANSWERS = "the target answers, so it is up"
+    TOLD = "the target answers; a human is told"
 
 
 class Row(msgspec.Struct, frozen=True):
@@ -71,7 +72,7 @@ TABLE: Final[Mapping[Kind, Row]] = {
     Kind.CHARGED: Row(False, Charging.ALWAYS, Effect.NONE),
     Kind.LOGIN: Row(False, Charging.NEVER, Effect.LOCKS_OUT),
     Kind.GONE: Row(False, Charging.ALWAYS, Effect.LOSES),
-    Kind.MOVED: Row(False, Charging.ALWAYS, Effect.ANSWERS),
+    Kind.MOVED: Row(False, Charging.ALWAYS, Effect.TOLD),
     Kind.REFUSED: Row(False, Charging.NEVER, Effect.REFUSES),
     Kind.UNCLEAR: Row(None, Charging.NEVER, Effect.NONE),
     Kind.LAPSED: Row(None, Charging.NEVER, Effect.NONE),
@@ -105,7 +106,7 @@ def is_charged(kind: Kind, seen: Seen | None, health: tuple[int, int] | None, no
     if charging is not Charging.BY_HEALTH or seen is None or health is None:
         return charging is Charging.ALWAYS
     ok, tried = health[0] - seen[0], health[1] - seen[1]
-    return 5 * ok >= 4 * tried and (ok >= PROVING or now - seen[2] >= QUIET)
+    return 0 <= 4 * tried <= 5 * ok and (ok >= PROVING or now - seen[2] >= QUIET)
 
 
 def next_seen(seen: Seen | None, counters: tuple[int, int], charged: bool, now: float) -> Seen:
