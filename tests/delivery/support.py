@@ -52,7 +52,7 @@ def with_delivery(to: Destination, work: Callable[[Delivery], Awaitable[T]], **p
     """Run *work* with a delivery in an event loop of its own, and close it."""
 
     async def run() -> T:
-        delivery = Delivery([to], **parts)
+        delivery = Delivery({to.name: to}, **parts)
         try:
             return await work(delivery)
         finally:

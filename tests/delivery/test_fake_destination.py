@@ -6,7 +6,19 @@ import threading
 
 import pytest
 
-from treppe.testing.destination import FakeDestination, answer, bomb, drip, drop, hang, moved, raw, throttled
+from treppe.testing.destination import (
+    FakeDestination,
+    answer,
+    bomb,
+    drip,
+    drop,
+    endless,
+    hang,
+    moved,
+    raw,
+    stall,
+    throttled,
+)
 
 
 def call(target, method="POST", path="/", body=b"x", **headers):
@@ -66,6 +78,21 @@ def test_a_hanging_call_ends_when_it_is_released():
         target.release()
         caller.join(5)
     assert ended == ["reset"]
+
+
+@pytest.mark.parametrize("step", [hang(), stall(), drip(), endless()], ids=lambda step: step.name)
+def test_everything_that_goes_on_for_ever_ends_when_it_is_released(step):
+    with FakeDestination(step) as target, socket.create_connection(("127.0.0.1", target.port), timeout=5) as caller:
+        caller.sendall(b"GET / HTTP/1.1\r\n\r\n")
+        target.wait_for(1)
+        target.release()
+        with pytest.raises(ConnectionResetError):
+            read_for_ever(caller)
+
+
+def read_for_ever(caller: socket.socket) -> None:
+    while caller.recv(65536):
+        pass
 
 
 def test_a_hanging_call_does_not_keep_the_target_from_closing():

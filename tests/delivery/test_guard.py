@@ -197,3 +197,16 @@ def test_an_answer_that_comes_after_the_loop_is_gone_is_dropped(monkeypatch):
         asyncio.run(ask())
     gate.set()
     assert ended.wait(5)
+
+
+def test_an_answer_that_nobody_waits_for_any_more_is_dropped(monkeypatch):
+    gate = threading.Event()
+    monkeypatch.setattr(guard.socket, "getaddrinfo", lambda *_, **__: gate.wait(10) and [])
+
+    async def ask():
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(look_up("slow.example", 80), 0.01)
+        gate.set()
+        assert await look_up("next.example", 80) == []
+
+    asyncio.run(ask())

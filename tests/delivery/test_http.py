@@ -133,7 +133,7 @@ def test_a_probe_that_is_not_set_is_told():
 
 def test_it_handles_the_tasks_of_its_destinations():
     crm, mail = destination("https://crm.example/"), Destination("mail", "https://mail.example/")
-    assert Delivery([crm, mail]).tasks == {"destination:crm", "destination:mail"}
+    assert Delivery({"crm": crm, "mail": mail}).tasks == {"destination:crm", "destination:mail"}
 
 
 LOGINS = [

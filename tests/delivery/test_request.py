@@ -76,6 +76,13 @@ def test_any_id_becomes_a_header_value_and_two_ids_never_the_same(one, other):
     assert (keys[0] == keys[1]) == (one == other)
 
 
+def test_an_id_that_would_be_too_long_for_a_key_is_hashed():
+    to = destination(URL, idempotency="Idempotency-Key")
+    keys = {header(built(to, id="ü" * 254 + last), "Idempotency-Key")[0] for last in "ab"}
+    assert len(keys) == 2
+    assert {len(key) for key in keys} == {71}
+
+
 @pytest.mark.parametrize(
     ("came", "hops"),
     [((), 0), ((("treppe-hop", "1"),), 1), ((("TREPPE-HOP", "4"), ("Treppe-Hop", "2")), 4)],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ssl
 import time
-from collections.abc import Iterable
+from collections.abc import Mapping
 
 from treppe.config import Destination
 from treppe.config.parse import open_secret
@@ -23,18 +23,18 @@ class Delivery:
     ``tls`` and ``look_up`` replace the system's trusted certificates and resolver. Close it with :meth:`aclose`.
 
     >>> crm = Destination("crm", "https://crm.example/contacts")
-    >>> sorted(Delivery([crm]).tasks)
+    >>> sorted(Delivery({"crm": crm}).tasks)
     ['destination:crm']
     """
 
     def __init__(
         self,
-        destinations: Iterable[Destination],
+        destinations: Mapping[str, Destination],
         open_secret: build.OpenSecret = open_secret,
         tls: ssl.SSLContext | None = None,
         look_up: LookUp = look_up,
     ) -> None:
-        self._destinations = {destination.task: destination for destination in destinations}
+        self._destinations = {destination.task: destination for destination in destinations.values()}
         self._open_secret = open_secret
         self._wire = Wire(tls, look_up)
 
