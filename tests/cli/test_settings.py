@@ -174,9 +174,17 @@ class _Usage:
 
 def test_the_doctor_notices_a_wrong_clock(folder: Path, treppe: Treppe, monkeypatch: pytest.MonkeyPatch) -> None:
     support.waiting(folder)
-    monkeypatch.setattr(time, "time", lambda: 86400.0 * 365)
-    assert levels(treppe)["clock"] in ("fail", "warn")
-    assert "clock" in treppe("doctor").out
+    now = time.time
+    monkeypatch.setattr("treppe.cli.doctor.time.time", lambda: 86400.0 * 365)
+    assert "fail  clock: this machine believes it is" in treppe("doctor").out
+    monkeypatch.setattr("treppe.cli.doctor.time.time", lambda: now() + 60)
+    assert "warn  clock: the store's clock and ours differ by " in treppe("doctor").out
+
+
+def test_the_doctor_notices_a_slow_store(folder: Path, treppe: Treppe, monkeypatch: pytest.MonkeyPatch) -> None:
+    support.waiting(folder)
+    monkeypatch.setattr("treppe.cli.doctor.SLOW", 0.0)
+    assert "warn  store: answers in " in treppe("doctor").out
 
 
 def test_the_doctor_knows_what_is_too_old_or_unlimited(treppe: Treppe, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,6 +30,9 @@ OUR_OWN_FILES: Final = 256
 SLOW: Final = 1.0
 """Seconds after which an answer of the store is worth a warning."""
 
+SKEW: Final = 5.0
+"""Seconds that two clocks may differ."""
+
 Level = Literal["ok", "warn", "fail"]
 
 
@@ -67,25 +70,18 @@ def _python() -> Iterator[Result]:
 def _extras() -> Iterator[Result]:
     for extra in sorted(set(EXTRAS.values())):
         missing = [module for module, brings in EXTRAS.items() if brings == extra and find_spec(module) is None]
-        cure = f'Needed for treppe up: pip install "treppe[{extra}]"' if missing else ""
-        yield Result(
-            "warn" if missing else "ok",
-            f"extra {extra}",
-            f"without {', '.join(missing)}" if missing else "installed",
-            cure,
-        )
+        if missing:
+            cure = f'Needed for treppe up: pip install "treppe[{extra}]"'
+            yield Result("warn", f"extra {extra}", f"{', '.join(missing)} not installed", cure)
+        else:
+            yield Result("ok", f"extra {extra}", "installed")
 
 
 def _settings(settings: Settings, path: Path) -> Iterator[Result]:
-    found = preflight.findings(settings, path)
+    found = [finding for finding in preflight.findings(settings, path) if finding.level != "hint"]
     for finding in found:
-        if finding.level != "hint":
-            yield Result(
-                "fail" if finding.level == "error" else "warn",
-                "settings",
-                f"{finding.place}: {finding.text}",
-                finding.cure,
-            )
+        level: Level = "fail" if finding.level == "error" else "warn"
+        yield Result(level, "settings", f"{finding.place}: {finding.text}", finding.cure)
     if not any(finding.level == "error" for finding in found):
         yield Result("ok", "settings", f"{path} is fine, and every secret can be opened")
 
@@ -138,9 +134,9 @@ def _reachable(store: Store) -> Result:
     backlog = store.backlog()
     took = time.perf_counter() - started
     text = f"answers in {took * 1000:.0f} ms, {backlog.open} jobs open, {backlog.total('dead')} dead"
-    return Result(
-        "ok" if took < 1 else "warn", "store", text, "" if took < 1 else "It is slow: look at its disk and its load"
-    )
+    if took > SLOW:
+        return Result("warn", "store", text, "Look at its disk and its load")
+    return Result("ok", "store", text)
 
 
 def _durability(store: Store) -> Result:
@@ -149,13 +145,12 @@ def _durability(store: Store) -> Result:
 
 
 def _clock(store: Store) -> Result:
-    skew = abs(store.now() - time.time())
-    if skew > 5:
-        return Result(
-            "warn", "clock", f"the store's clock and ours differ by {say_duration(skew)}", "Set up NTP on both"
-        )
     if time.time() < _LATER_THAN_THIS:
         return Result("fail", "clock", f"this machine believes it is {time.strftime('%Y-%m-%d')}", "Set the clock")
+    skew = abs(store.now() - time.time())
+    if skew > SKEW:
+        text = f"the store's clock and ours differ by {say_duration(skew)}"
+        return Result("warn", "clock", text, "Set up NTP on both")
     return Result("ok", "clock", "right, as far as one can see from here")
 
 

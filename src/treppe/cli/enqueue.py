@@ -90,15 +90,13 @@ def _delivery(destination: Destination, body: dict[str, Any], call: dict[str, An
     from treppe.intake import new_id
     from treppe.job import NewJob, Repeat
 
-    if call["priority"] is None:
-        call = call | {"priority": 0}
     return NewJob(
         call["id"] or new_id(),
         destination.task,
         call["queue"] or destination.pace_queue,
         msgspec.json.encode(body),
         key=call["key"],
-        priority=call["priority"],
+        priority=call["priority"] or 0,
         delay=call["delay"],
         repeat=Repeat(destination.repeat or ("safe" if destination.idempotency else "ask")),
         attempts=destination.attempts,
