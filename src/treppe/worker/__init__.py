@@ -27,6 +27,7 @@ __all__ = ["Crew", "Handler", "Run", "Tally", "Worker"]
 log = logging.getLogger("treppe.worker")
 
 LONGEST_WAIT = 1.0
+NUDGE = 0.02
 DRAIN_FOR_SUSPECTS_AFTER = 20.0
 MAX_CLAIM = 250
 
@@ -54,6 +55,34 @@ _COUNTED = {
     Event.DOUBT: "unclear",
     Event.HAND_OVER: "handed_over",
 }
+
+
+class _Budget(msgspec.Struct, frozen=True):
+    """Until when (monotonic) a drain may claim, and how long it has in all."""
+
+    until: float
+    seconds: float
+
+    def left(self) -> float:
+        return self.until - time.monotonic()
+
+    def carries(self, limit: float | None) -> bool:
+        """Is there time for a job of this time limit? A limit above half of it all would never fit."""
+        return self.left() >= min(limit or 0.0, self.seconds / 2)
+
+
+class _Turn(msgspec.Struct):
+    """What one turn of the engine brought."""
+
+    found: int = 0
+    next_in: float | None = None
+    again: bool = False  # there is more right now
+    trouble: bool = False
+
+    @property
+    def pause(self) -> float:
+        longest = LONGEST_WAIT if not self.trouble else 5.0
+        return 0.0 if self.again else longest if self.next_in is None else min(self.next_in, longest)
 
 
 class Worker:
@@ -98,14 +127,18 @@ class Worker:
         self._next_chores = 0.0
         self._failures = 0
         self._starts: dict[str, tuple[float, float]] = {}
+        self.next_in: float | None = None  # seconds to the next due job, as the last drain saw it
 
     def run(self) -> Tally:
         """Work until :meth:`stop`; blocks. Store errors at the very start come through."""
-        return self._work(until=None)
+        return self._work(None)
 
-    def drain(self, budget: float) -> Tally:
-        """Work until nothing is due any more, or *budget* seconds are over; blocks."""
-        return self._work(until=time.monotonic() + budget, budget=budget)
+    def drain(self, seconds: float) -> Tally:
+        """Work until nothing is due any more or the budget of *seconds* is over; blocks.
+
+        Only jobs are claimed whose time limit the rest of the budget (or half of all of it) can carry.
+        """
+        return self._work(_Budget(time.monotonic() + seconds, seconds))
 
     def stop(self) -> None:
         """End in an orderly way; may be called from a signal handler or another thread, and twice."""
@@ -117,20 +150,14 @@ class Worker:
         """True once somebody asked it to stop."""
         return self._stopping.is_set()
 
-    def _work(self, until: float | None, budget: float = 0.0) -> Tally:
+    def _work(self, budget: _Budget | None) -> Tally:
         self._lease.start()
         try:
             while not self._stopping.is_set():
-                pause = self._turn(until, budget)
-                if (
-                    until is not None
-                    and not self._held
-                    and not self._unwritten
-                    and (pause is None or time.monotonic() >= until)
-                ):
+                turn = self._turn(budget)
+                if budget is not None and self._is_drained(turn, budget):
                     break
-                if pause is not None:
-                    self._wait(pause)
+                self._wait(turn.pause)
             self._wind_down()
         finally:
             self.loop.close()
@@ -138,38 +165,40 @@ class Worker:
             self._lease.stop()
         return self.tally
 
-    def _turn(self, until: float | None, budget: float) -> float | None:
-        """Settle what has ended, claim what fits; the seconds to wait, or None for an empty store."""
+    def _turn(self, budget: _Budget | None) -> _Turn:
+        """Settle what has ended, claim what fits, and do the chores; trouble with the store is waited out."""
         self._collect()
+        turn = _Turn()
         try:
-            found, next_in, more = self._claim_for_crews(until, budget)
+            for in_loop, crew in self._crews.items():
+                self._claim_for(crew, in_loop, budget, turn)
             self._settle_rest()
             self._do_chores()
             self._failures = 0
-        except StoreError as error:
-            return self._after_trouble(error)
-        if more:
-            return 0.0
-        if until is not None and not found and (next_in is None or next_in > until - time.monotonic()):
-            return None if not self._held else LONGEST_WAIT
-        return LONGEST_WAIT if next_in is None else min(next_in, LONGEST_WAIT)
+        except Exception as error:
+            self._after_trouble(error, turn)
+        return turn
 
-    def _claim_for_crews(self, until: float | None, budget: float) -> tuple[int, float | None, bool]:
-        found, soonest, more = 0, None, False
-        for in_loop, crew in self._crews.items():
-            wanted = self._wanted(in_loop, crew, until, budget)
-            if wanted is None:
-                continue
-            claimed = self._claim(wanted)
-            found += len(claimed.claims)
-            self._start(crew, claimed.claims)
-            more = more or (len(claimed.claims) >= wanted.n > 0 and crew.room() > 0)
-            if claimed.next_in is not None:
-                soonest = claimed.next_in if soonest is None else min(soonest, claimed.next_in)
-        return found, soonest, more
+    def _is_drained(self, turn: _Turn, budget: _Budget) -> bool:
+        if self._held or self._unwritten:
+            return False
+        self.next_in = turn.next_in
+        left = budget.left()
+        return left <= 0 or (turn.found == 0 and not turn.trouble and (turn.next_in is None or turn.next_in > left))
 
-    def _wanted(self, in_loop: bool, crew: Crew, until: float | None, budget: float) -> Wanted | None:
-        tasks = self._tasks_within(self._known[in_loop], until, budget)
+    def _claim_for(self, crew: Crew, in_loop: bool, budget: _Budget | None, turn: _Turn) -> None:
+        wanted = self._wanted(in_loop, crew, budget)
+        if wanted is None:
+            return
+        claimed = self._claim(wanted)
+        self._start(crew, claimed.claims)
+        turn.found += len(claimed.claims)
+        turn.again = turn.again or (len(claimed.claims) >= wanted.n and crew.room() > 0)
+        if claimed.next_in is not None:
+            turn.next_in = claimed.next_in if turn.next_in is None else min(turn.next_in, claimed.next_in)
+
+    def _wanted(self, in_loop: bool, crew: Crew, budget: _Budget | None) -> Wanted | None:
+        tasks = self._tasks_within(self._known[in_loop], budget)
         if not tasks or not self._lease.fresh:
             return None
         alone = self._suspects_since is not None and not self._held
@@ -178,12 +207,10 @@ class Worker:
         n = 1 if alone else min(crew.room(), MAX_CLAIM)
         return Wanted(self._lease.worker, n, crew.free(), tasks, self._queues, alone) if n else None
 
-    def _tasks_within(self, tasks: frozenset[str], until: float | None, budget: float) -> frozenset[str]:
-        """With a budget: only tasks that the rest of it can carry."""
-        if until is None:
+    def _tasks_within(self, tasks: frozenset[str], budget: _Budget | None) -> frozenset[str]:
+        if budget is None:
             return tasks
-        left = until - time.monotonic()
-        return frozenset(t for t in tasks if left >= min(self._handlers[t].timeout or 0.0, budget / 2))
+        return frozenset(task for task in tasks if budget.carries(self._handlers[task].timeout))
 
     def _must_drain_for_suspects(self) -> bool:
         since = self._suspects_since
@@ -196,7 +223,7 @@ class Worker:
             riding = []
         try:
             claimed = self._store.claim(wanted, self._pace, riding)
-        except StoreError:
+        except Exception:
             self._unwritten = riding + self._unwritten
             raise
         self._written(riding, claimed.refused)
@@ -253,15 +280,9 @@ class Worker:
             return
         try:
             self._written(settlements, self._store.settle(settlements))
-        except StoreError:
+        except Exception:
             self._unwritten = settlements + self._unwritten
             raise
-        except Exception as error:  # one of them cannot be written at all; its lease will tell
-            log.error("%d settles could not be written: %s", len(settlements), error)
-            self._written([], ())
-            if len(settlements) > 1:
-                for one in settlements:
-                    self._write([one])
 
     def _written(self, settlements: Sequence[Settlement], refused: Sequence[Settlement]) -> None:
         for one in refused:
@@ -280,12 +301,14 @@ class Worker:
         if now >= self._next_chores:
             self._next_chores = now if self._chores() else now + LONGEST_WAIT
 
-    def _after_trouble(self, error: StoreError) -> float:
+    def _after_trouble(self, error: Exception, turn: _Turn) -> None:
         self._failures += 1
         self._on_trouble()
-        pause = random.uniform(0.5, 1.0) * min(5.0, 0.1 * 2.0**self._failures)
-        log.warning("the store has trouble, trying again in %.1f s: %s", pause, error)
-        return pause
+        turn.trouble = True
+        turn.next_in = random.uniform(0.5, 1.0) * min(5.0, 0.1 * 2.0 ** min(self._failures, 10))
+        log.warning("the store has trouble, trying again in %.1f s: %s", turn.next_in, error)
+        if not isinstance(error, StoreError):
+            log.error("this is a fault of Treppe or of the store's adapter", exc_info=error)
 
     def _wait(self, pause: float) -> None:
         if pause <= 0:
@@ -293,10 +316,13 @@ class Worker:
         if self._failures:
             self._bell.wait(pause)
             return
+        while self._threads.nudge() and not self._bell.wait(NUDGE):
+            pause -= NUDGE
         try:
-            self._store.wait(pause, self._bell)
+            self._store.wait(max(0.0, pause), self._bell)
         except StoreError as error:
-            self._bell.wait(self._after_trouble(error))
+            log.warning("could not wait for work: %s", error)
+            self._bell.wait(pause)
 
     def _wind_down(self) -> None:
         """Running jobs may end; what was never started, and what is left after the grace, is given back."""

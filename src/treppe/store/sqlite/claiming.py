@@ -133,10 +133,11 @@ class _Turn:
         return len(rows)
 
     def _take_paced(self, queue: str, bands: list[int], want: int, served: int, known: _Known) -> int:
-        grant = self._ask(known, want)
+        grant = self._ask(known, want, AHEAD)
         rows = self._granted(queue, bands, grant, served) if grant.n else []
-        while len(rows) != grant.n:  # keep only the flow of what is really taken
-            grant = self._ask(known, len(rows), 0.0 if any(row[REPEAT] for row in rows) else AHEAD)
+        risky = any(row[REPEAT] for row in rows)
+        if risky or len(rows) != grant.n:  # keep only the flow of what is really taken
+            grant = self._ask(known, len(rows), 0.0 if risky else AHEAD)
             rows = rows[: grant.n]
         self._keep_flow(known, grant)
         self._take(rows, grant, known.slots)
@@ -144,14 +145,16 @@ class _Turn:
             self.closed.add(queue)
         return len(rows)
 
-    def _ask(self, known: _Known, want: int, ahead: float = AHEAD) -> Grant:
-        """A grant that fits into the slots that are free."""
-        while True:
-            grant = self.pace.grant(known.queue, known.flow, known.reports, len(known.slots), self.now, want, ahead)
-            fits = want if grant.slots is None else min(want, max(0, grant.slots - len(known.slots)))
-            if grant.n <= fits:
-                return grant
-            want = fits
+    def _ask(self, known: _Known, want: int, ahead: float) -> Grant:
+        """A grant that fits into the slots that are free; what the pace says beyond that does not count."""
+        grant = self._grant(known, want, ahead)
+        fits = want if grant.slots is None else min(want, max(0, grant.slots - len(known.slots)))
+        if grant.n > fits:
+            grant = self._grant(known, fits, ahead)
+        return grant if grant.n <= fits else msgspec.structs.replace(grant, n=fits)
+
+    def _grant(self, known: _Known, want: int, ahead: float) -> Grant:
+        return self.pace.grant(known.queue, known.flow, known.reports, len(known.slots), self.now, want, ahead)
 
     def _granted(self, queue: str, bands: list[int], grant: Grant, served: int) -> list[Row]:
         if not grant.probe:
