@@ -138,7 +138,8 @@ def _settle_one(db: Connection, s: Settlement, now: float) -> bool:
     if live is None or (live.token, live.worker) != (s.claim.token, s.claim.worker):
         return False
     state = STATE_OF[live.parked]
-    if s.event not in _ENDS or (state not in (State.RUNNING, State.HANDED_OVER) and not live.lapsed):
+    open_to_all = state in (State.RUNNING, State.HANDED_OVER) or s.event is Event.CONFIRM
+    if s.event not in _ENDS or not (open_to_all or live.lapsed):
         return False
     try:
         target = advance(state, s.event, When.LATE if live.lapsed else When.ALWAYS)
@@ -190,9 +191,8 @@ def _seen(db: Connection, s: Settlement, now: float) -> tuple[int | None, int | 
         return (None, None, None)
     ok, tried = db.execute(SQL["health_of"], (s.claim.task,)).fetchone() or (0, 0)
     before = s.claim.seen
-    if before is None or s.charged or 5 * (ok - before[0]) < 4 * (tried - 1 - before[1]):
-        return (ok, tried, now)
-    return (before[0], before[1] + 1, before[2])
+    alone = before is not None and tried - before[1] <= 1
+    return (ok, tried, before[2] if before is not None and alone and not s.charged else now)
 
 
 def _report(db: Connection, settlements: Sequence[Settlement], now: float) -> None:
