@@ -1,4 +1,5 @@
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,16 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("BOARD_PASSWORD", "correct-horse-battery")
     (tmp_path / "treppe.toml").write_text(SETTINGS, encoding="utf-8")
     return tmp_path
+
+
+@pytest.fixture(autouse=True)
+def the_log_stays_ours() -> Iterator[None]:
+    """What runs in the test's own process sets up a log; afterwards it is as before."""
+    root, handlers, level = logging.getLogger(), logging.getLogger().handlers[:], logging.getLogger().level
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    logging.getLogger("uvicorn").setLevel(logging.NOTSET)
 
 
 @pytest.fixture

@@ -177,7 +177,7 @@ MISTAKES = [
     ),
     Mistake(
         "a port that is taken", port_in_use, ("up",), 2,
-        "it is taken. Is Treppe running already? Else choose another port under [web]",
+        "Choose another port, or stop what listens there",
     ),
     Mistake(
         "an app path without a variable", nothing_prepared, ("enqueue", "x", "--app", "shop.tasks"), 2,

@@ -73,7 +73,7 @@ idempotency = { header = "Idempotency-Key" }
 # sender = "treppe@example.com"
 
 
-# Who may log in to the board, at  http://127.0.0.1:8080/
+# Who may log in to the board, at  http://127.0.0.1:8080/board/
 [user.admin]
 password = "env:BOARD_PASSWORD"
 role = "admin"                     # viewer | operator | admin
