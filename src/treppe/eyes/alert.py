@@ -12,7 +12,7 @@ import hashlib
 import logging
 import threading
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -113,8 +113,11 @@ class Alerts:
         self._recent = calm + max((recipient.alert.digest for recipient in self._recipients), default=0.0)
         self._looked_at: float | None = None
 
-    def round(self) -> list[Message]:
-        """Look once, send what is due; returns what has arrived. Raises nothing but :class:`StoreError`."""
+    def round(self, stop: threading.Event | None = None) -> list[Message]:
+        """Look once, send what is due, until *stop* is set; returns what has arrived.
+
+        Raises nothing but :class:`StoreError`.
+        """
         if not self._recipients:
             return []
         values = self._store.journal.scan(PREFIX)
@@ -124,13 +127,18 @@ class Alerts:
             sights = look(self._store, summary, self._recent)
             for recipient in self._recipients:
                 values |= self._compare(recipient, sights, values)
-        return [message for recipient in self._recipients for message in self._deliver(recipient, values)]
+        due = [(recipient, name) for recipient in self._recipients for name in values if recipient.owns(name)]
+        arrived = []
+        for recipient, name in due:
+            if stop is None or not stop.is_set():
+                arrived += self._deliver(recipient, name, values[name])
+        return arrived
 
     def watch(self, stop: threading.Event, every: float = 1.0) -> None:
         """Go round until *stop* is set, whatever happens to the store meanwhile."""
         while not stop.wait(every):
             try:
-                self.round()
+                self.round(stop)
             except StoreError as error:
                 log.warning("alerts wait for the store: %s", error)
 
@@ -169,25 +177,21 @@ class Alerts:
         )
         return compose(_untold_first(sight, known), tone, told, self._words)
 
-    def _deliver(self, recipient: Recipient, values: dict[str, bytes]) -> Iterator[Message]:
-        for name in [name for name in values if recipient.owns(name)]:
-            known = _known(values[name])
-            taken = episodes.trying(known, self._store.now()) if known is not None else None
-            if taken is None or taken.pending is None:
-                continue
-            if self._store.journal.swap(name, values[name], episodes.encode(taken)):
-                yield from self._attempt(recipient, name, taken.pending.message)
-
-    def _attempt(self, recipient: Recipient, name: str, message: Message) -> Iterator[Message]:
+    def _deliver(self, recipient: Recipient, name: str, value: bytes) -> list[Message]:
+        known = _known(value)
+        taken = episodes.trying(known, self._store.now()) if known is not None else None
+        if taken is None or taken.pending is None or not self._store.journal.swap(name, value, episodes.encode(taken)):
+            return []
+        message = taken.pending.message
         try:
             self._send(recipient.alert, recipient.to, message)
         except Exception as error:  # any trouble of any channel is for people to see, and is tried again
             reason = line(str(error) or type(error).__name__)
             log.warning("alert %s does not reach %s: %s", recipient.alert.name, recipient.target, reason)
             self._conclude(name, message, lambda episode: episodes.failed(episode, reason, self._store.now()))
-        else:
-            self._conclude(name, message, episodes.delivered)
-            yield message
+            return []
+        self._conclude(name, message, episodes.delivered)
+        return [message]
 
     def _conclude(self, name: str, message: Message, change: Callable[[Episode], Episode | None]) -> None:
         """Write down how the try ended, also when a look has changed the value meanwhile."""

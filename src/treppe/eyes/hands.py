@@ -22,7 +22,7 @@ def pause(store: Store, queue: str, by: str, note: str = "") -> bool:
 
 def resume(store: Store, queue: str, by: str, note: str = "") -> bool:
     """End the pause of *queue*, or else its hold. False: it was open already."""
-    return _change(store, queue, "resume", by, note, pace.resume)
+    return _change(store, queue, "resume", by, note, lambda flow: pace.resume(flow, store.now()))
 
 
 def _change(store: Store, queue: str, act: str, by: str, note: str, change: Callable[[pace.Flow], pace.Flow]) -> bool:

@@ -10,6 +10,7 @@ import smtplib
 import socket
 import ssl
 import threading
+from base64 import b64encode
 from contextlib import suppress
 from email.message import EmailMessage
 from email.utils import formatdate
@@ -19,9 +20,10 @@ from urllib.parse import SplitResult, unquote, urlsplit
 from treppe.eyes.episode import Message
 from treppe.eyes.plain import line
 
-LIMIT: Final = 30.0
+LIMIT: Final = 20.0
 """Seconds for one whole mail."""
 
+_WELCOME: Final = 235
 _PORTS: Final = {"smtp": 25, "smtp+starttls": 587, "smtps": 465}
 
 
@@ -42,7 +44,7 @@ def mail(
     url = urlsplit(server)
     with _connected(url, tls or ssl.create_default_context(), limit) as client:
         if url.username:
-            client.login(unquote(url.username), password)
+            _log_in(client, unquote(url.username), password)
         client.send_message(letter(sender, to, message), from_addr=sender, to_addrs=[to])
 
 
@@ -60,6 +62,17 @@ def letter(sender: str, to: str, message: Message) -> EmailMessage:
     mail["Auto-Submitted"] = "auto-generated"
     mail.set_content(message.text)
     return mail
+
+
+def _log_in(client: smtplib.SMTP, user: str, password: str) -> None:
+    """smtplib knows ASCII only; PLAIN is UTF-8 (RFC 4616)."""
+    if f"{user}{password}".isascii():
+        client.login(user, password)
+        return
+    client.ehlo_or_helo_if_needed()
+    code, answer = client.docmd("AUTH", "PLAIN " + b64encode(f"\0{user}\0{password}".encode()).decode())
+    if code != _WELCOME:
+        raise smtplib.SMTPAuthenticationError(code, answer)
 
 
 def _connected(url: SplitResult, tls: ssl.SSLContext, limit: float) -> smtplib.SMTP:

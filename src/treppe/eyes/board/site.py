@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import Callable
 from typing import Final
 from urllib.parse import parse_qs
@@ -21,14 +20,11 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from treppe.config import Settings
 from treppe.errors import StoreError
 from treppe.eyes.board import acts, login, pages
 from treppe.eyes.board.desk import LANGUAGE_COOKIE, YEAR, Desk, Trouble, Visit, static
 from treppe.eyes.board.gate import own_site
-from treppe.eyes.measure import Figures
 from treppe.eyes.words import LANGUAGES, Words
-from treppe.store.protocol import Store
 
 log = logging.getLogger(__name__)
 
@@ -69,19 +65,8 @@ _OPEN: Final = frozenset({login.form, login.enter})
 _FILES: Final = {"/board.css": "text/css", "/icon.svg": "image/svg+xml"}
 
 
-def board(
-    store: Store,
-    settings: Settings,
-    figures: Figures,
-    language: str | None = None,
-    *,
-    clock: Callable[[], float] = time.time,
-) -> Starlette:
-    """The board on *store*, to be mounted at any prefix; closed until ``settings`` name a user.
-
-    ``language`` is that of the settings if none is given; visitors may switch. ``clock`` is for sessions.
-    """
-    desk = Desk(store, settings, figures, language or settings.language, clock)
+def site(desk: Desk) -> Starlette:
+    """The application for one desk."""
     routes = [
         *(Route(path, _reading(desk, view), methods=["GET"]) for path, view in _READ.items()),
         *(Route(path, _writing(desk, view), methods=["POST"]) for path, view in _WRITE.items()),
@@ -217,4 +202,3 @@ def _file(path: str, kind: str) -> Callable[[Request], object]:
         return Response(content, media_type=kind, headers={"cache-control": f"public, max-age={YEAR}, immutable"})
 
     return endpoint
-
