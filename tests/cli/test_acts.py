@@ -181,3 +181,40 @@ def test_an_interrupt_at_the_question_stops(folder: Path, treppe: Treppe, monkey
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
     assert treppe("jobs", "revive", "a").code == 130
     assert support.state_of(folder, "a") == "dead"
+
+
+def test_all_dead_letters_are_done_again_at_once(folder: Path, treppe: Treppe) -> None:
+    support.dead(folder, *(f"job-{n}" for n in range(25)))
+    support.unclear(folder, "other")
+    ran = treppe("dead", "revive", "--all", "--yes", "--note", "fixed")
+    assert ran.code == 0
+    assert ran.out.count("will be done again") == 20
+    assert ran.out.endswith("… and 5 more\n")
+    assert support.state_of(folder, "job-24") == "waiting"
+    assert support.state_of(folder, "other") == "unclear"
+    assert len(audit(folder)[0]["ids"]) == 25  # type: ignore[arg-type]
+
+
+def test_dead_letters_that_fit_are_discarded(folder: Path, treppe: Treppe, monkeypatch: pytest.MonkeyPatch) -> None:
+    support.dead(folder, "a", error="422 no such customer")
+    support.dead(folder, "b", error="413 too large")
+    answer(monkeypatch, "y\n")
+    ran = treppe("dead", "discard", "--all", "--queue", "crm", "--text", "customer")
+    assert "Discard it?" in ran.err
+    assert (support.state_of(folder, "a"), support.state_of(folder, "b")) == ("cancelled", "dead")
+    assert treppe("dead", "discard", "--all", "--task", "mail").err == "treppe: there is no such dead letter\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("dead", "revive"), "name the jobs by their ids, or say --all"),
+        (("dead", "revive", "a", "--all"), "name the jobs by their ids, or say --all"),
+        (("dead", "revive", "--all", "--token", "1"), "--token belongs to one job. Name one id"),
+        (("jobs", "revive"), "name the jobs by their ids"),
+    ],
+)
+def test_an_act_needs_jobs(treppe: Treppe, arguments: tuple[str, ...], sentence: str) -> None:
+    ran = treppe(*arguments, "--yes")
+    assert ran.code == 2
+    assert sentence in ran.err

@@ -19,6 +19,13 @@ def send_mail(to: str, order: int = 0) -> None:
 
 
 @pytest.fixture
+def same_store(folder: Path) -> None:
+    """Settings that name the app's own store."""
+    settings = (folder / "treppe.toml").read_text()
+    (folder / "treppe.toml").write_text(settings.replace("treppe.db", "tasks.db"))
+
+
+@pytest.fixture
 def module(folder: Path, request: pytest.FixtureRequest) -> str:
     """The tasks of a shop in a module of a name of its own, for Python keeps what it has imported."""
     name = f"shop_{abs(hash(request.node.nodeid))}"
@@ -36,15 +43,24 @@ def job(folder: Path, id: str, file: str = "treppe.db") -> dict[str, object]:
     return {name: getattr(found, name) for name in found.__struct_fields__}
 
 
+def test_a_job_does_not_go_where_the_apps_workers_never_look(folder: Path, treppe: Treppe, module: str) -> None:
+    ran = treppe("-a", module, "enqueue", "shop.send_mail", "--arg", 'to="a"')
+    assert ran.code == 2
+    assert f"store: the app keeps its jobs in {folder}/tasks.db, the settings say {folder}/treppe.db" in ran.err
+    assert treppe("jobs", "ls").err == "no such job\n"
+
+
+@pytest.mark.usefixtures("same_store")
 def test_a_job_for_a_task_takes_its_settings_and_the_callers(folder: Path, treppe: Treppe, module: str) -> None:
     arguments = ("--arg", 'to="ada@example.org"', "--arg", "order=42", "--id", "mail:42", "--priority", "7")
     ran = treppe("-a", module, "enqueue", "shop.send_mail", *arguments)
     assert ran == (0, "mail:42: accepted\n", "")
-    found = job(folder, "mail:42")
+    found = job(folder, "mail:42", "tasks.db")
     assert (found["queue"], found["key"], found["priority"], found["attempts"]) == ("mail", "ada@example.org", 7, 3)
     assert json.loads(found["payload"]) == {"to": "ada@example.org", "order": 42}  # type: ignore[arg-type]
 
 
+@pytest.mark.usefixtures("same_store")
 def test_the_same_job_again_is_not_added(treppe: Treppe, module: str) -> None:
     arguments = ("enqueue", "shop.send_mail", "--json-args", '{"to": "ada"}', "--id", "m", "--app", module)
     assert treppe(*arguments, "--json").out == '{\n  "id": "m",\n  "duplicate": false\n}\n'
@@ -104,6 +120,7 @@ def test_each_mistake_has_its_sentence(treppe: Treppe, arguments: list[str], cod
     assert sentence in ran.err
 
 
+@pytest.mark.usefixtures("same_store")
 def test_arguments_that_do_not_fit_the_task_are_refused(treppe: Treppe, module: str) -> None:
     for arguments, sentence in (
         (("--arg", 'order="x"', "--arg", 'to="a"'), "order"),

@@ -88,6 +88,13 @@ def test_what_only_the_door_knows_is_found_before_it_opens(
     assert sentence in ran.out
 
 
+def test_an_app_that_cannot_be_imported_is_found_before_the_start(folder: Path, treppe: Treppe) -> None:
+    (folder / "treppe.toml").write_text('app = "no_such_shop.tasks:app"\n' + support.SETTINGS)
+    ran = treppe("check")
+    assert ran.code == 1
+    assert ran.out.startswith('error    app: there is no module "no_such_shop"')
+
+
 def test_a_hint_is_no_error(folder: Path, treppe: Treppe) -> None:
     (folder / "treppe.toml").write_text(support.SETTINGS.replace('repeat = "ask"\n', ""))
     ran = treppe("check")

@@ -42,7 +42,7 @@ def check(house: House, as_json: bool) -> int:
 
     Exit code 1 when there are errors. Warnings and hints do not count.
     """
-    found = _all_findings(house.path)
+    found = _all_findings(house)
     errors = sum(finding.level == "error" for finding in found)
     if as_json:
         output.document({"file": str(house.path), "errors": errors, "findings": found})
@@ -53,13 +53,21 @@ def check(house: House, as_json: bool) -> int:
     return FOUND if errors else 0
 
 
-def _all_findings(path: Path) -> list[Finding]:
-    """What could not be read, or else what is said about the settings. No TOML at all raises ConfigError."""
+def _all_findings(house: House) -> list[Finding]:
+    """What could not be read, or else what is said about settings and app. No TOML at all raises ConfigError."""
     from treppe.cli.preflight import findings
     from treppe.config.load import read
 
-    settings, unread = read(path)
-    return unread or findings(settings, path)
+    settings, unread = read(house.path)
+    return unread or [*_of_app(house), *findings(settings, house.path)]
+
+
+def _of_app(house: House) -> list[Finding]:
+    try:
+        _ = house.app
+    except ConfigError as error:
+        return [Finding("error", error.where, error.problem, error.cure)]
+    return []
 
 
 def _verdict(path: Path, errors: int) -> str:
