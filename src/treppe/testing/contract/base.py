@@ -94,8 +94,11 @@ def needs(store: Store, capability: str) -> None:
         pytest.skip(f"the store declares can.{capability} = False")
 
 
-def together(*works: Callable[[], object]) -> None:
-    """Run all of it at the same time in threads of their own; the first error is raised here."""
+def together(*works: Callable[[], object], seconds: float = 300.0) -> None:
+    """Run all of it at the same time in threads of their own; the first error is raised here.
+
+    Fails when one of them still runs after *seconds*: it waits for something that does not come.
+    """
     start = threading.Barrier(len(works))
     errors: list[BaseException] = []
 
@@ -106,13 +109,15 @@ def together(*works: Callable[[], object]) -> None:
         except BaseException as error:
             errors.append(error)
 
-    threads = [threading.Thread(target=run, args=(work,)) for work in works]
+    end = time.monotonic() + seconds
+    threads = [threading.Thread(target=run, args=(work,), daemon=True) for work in works]
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join()
+        thread.join(max(0.0, end - time.monotonic()))
     if errors:
         raise errors[0]
+    assert not any(thread.is_alive() for thread in threads), f"a thread still ran after {seconds} seconds"
 
 
 def until(condition: Callable[[], object], seconds: float = 20.0) -> None:

@@ -7,7 +7,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable
 
-from treppe.job import Claim, Placed, Settlement, State
+from treppe.job import Claim, Event, Placed, Settlement, State
 from treppe.store.protocol import Filter, Pace, Store
 from treppe.testing.contract.base import Contract, together, until
 from treppe.testing.contract.paces import FREE, ScriptedPace, at_most
@@ -94,14 +94,18 @@ class Concurrency(Contract):
         assert [one.duplicate for one in answers].count(False) == 1
         assert len(find_all(store)) == 1
 
-    def test_every_acknowledged_put_of_many_threads_is_there(self, store: Store) -> None:
+    def test_every_acknowledged_put_of_many_threads_is_there(
+        self, store: Store, open_store: Callable[[], Store]
+    ) -> None:
         def produce(name: int) -> None:
             for i in range(50):
                 assert not put(store, f"{name}-{i}")[0].duplicate
 
         together(*[lambda name=name: produce(name) for name in range(8)])
-        assert {one.id for one in find_all(store)} == {f"{name}-{i}" for name in range(8) for i in range(50)}
-        assert len({one.seq for one in find_all(store)}) == 400
+        store.close()
+        there = find_all(open_store())
+        assert {one.id for one in there} == {f"{name}-{i}" for name in range(8) for i in range(50)}
+        assert len({one.seq for one in there}) == 400
 
     def test_one_claim_settled_by_many_threads_counts_once(self, store: Store) -> None:
         put(store, "a")
@@ -111,6 +115,29 @@ class Concurrency(Contract):
         together(*works)
         assert len(refused) == 7
         assert len(read(store, "a").history) == 1
+
+    def test_lapses_beside_settles_end_every_job_exactly_once(self, store: Store) -> None:
+        ids = put_many(store, 200, crashes=1000)
+        counted: list[str] = []
+
+        def work() -> None:
+            while store.backlog().open:
+                worker = new_worker(store, 1e6)
+                for alone in (False, True):
+                    for one in claim(store, 3, worker=worker, alone=alone).claims:
+                        counted.extend([one.id] if store.settle([finished(one)]) == () else [])
+
+        def kill() -> None:
+            while store.backlog().open:
+                for worker in {one.worker for one in claim(store, 2, worker=new_worker(store, 1e6)).claims}:
+                    store.retire(worker)
+                upkeep(store)
+
+        together(work, work, kill)
+        assert Counter(counted) == Counter(ids)
+        for id in ids:
+            ends = [line.event for line in read(store, id).history]
+            assert (ends.count(Event.FINISH), ends[-1]) == (1, Event.FINISH)
 
     def test_no_key_runs_twice_and_none_is_overtaken(self, store: Store) -> None:
         for i in range(20):

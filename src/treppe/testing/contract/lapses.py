@@ -67,6 +67,17 @@ class Lapses(Contract):
         assert upkeep(store).lapsed == 0
         finish(store, taken)
 
+    def test_a_clock_that_is_put_back_takes_nothing_from_the_living(self, store: Store, clock: ManualClock) -> None:
+        put(store, "a")
+        worker = new_worker(store, lease=10)
+        taken = claim_one(store, worker=worker)
+        clock.set_to(clock() - 3600)
+        assert store.renew(worker, 10)
+        assert upkeep(store).lapsed == 0
+        clock.advance(5)
+        assert upkeep(store).lapsed == 0
+        finish(store, taken)
+
     def test_nothing_lapses_without_a_policy(self, store: Store, clock: ManualClock) -> None:
         put(store, "a")
         claim_one(store, worker=new_worker(store, lease=10))

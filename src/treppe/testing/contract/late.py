@@ -48,7 +48,7 @@ class Late(Contract):
         job = read(store, "a")
         assert (job.state, job.suspect) == (LATE_ENDS[end], False)
 
-    @pytest.mark.parametrize("end", [Event.FINISH, Event.DEFER, Event.BURY, Event.HAND_OVER])
+    @pytest.mark.parametrize("end", LATE_ENDS)
     def test_a_late_settle_of_an_unclear_job_counts(self, store: Store, end: Event) -> None:
         put(store, "a", repeat=Repeat.ASK)
         taken = claim_one(store, worker=new_worker(store))

@@ -26,6 +26,7 @@ from treppe.testing.contract.verbs import (
     put_many,
     read,
     state,
+    unchanged,
     upkeep,
 )
 
@@ -53,7 +54,7 @@ class Settling(Contract):
         finish(store, claim_one(store))
         assert read(store, "a").result is None
 
-    @pytest.mark.parametrize("size", [1, 2, 100])
+    @pytest.mark.parametrize("size", [1, 2, 100, 500])
     def test_a_batch_is_settled_each_in_its_way(self, store: Store, size: int) -> None:
         put_many(store, size)
         ends = list(SETTLEMENTS.values())
@@ -130,6 +131,25 @@ class Settling(Contract):
         hand_over(store, claim_one(store))
         assert store.settle([confirmed(first)]) != ()
         assert state(store, "a") is State.HANDED_OVER
+
+    def test_a_confirm_that_comes_after_its_time_still_counts(self, store: Store, clock: ManualClock) -> None:
+        put(store, "a")
+        taken = claim_one(store)
+        hand_over(store, taken, confirm_within=100)
+        clock.advance(101)
+        upkeep(store)
+        assert state(store, "a") is State.UNCLEAR
+        assert store.settle([confirmed(taken)]) == ()
+        assert state(store, "a") is State.DONE
+
+    @pytest.mark.parametrize("human", [Event.CANCEL, Event.CONFIRM])
+    def test_a_confirm_after_a_human_decided_is_refused(self, store: Store, human: Event) -> None:
+        put(store, "a")
+        taken = claim_one(store)
+        hand_over(store, taken)
+        assert act(store, human, "a") == ()
+        with unchanged(store, "a"):
+            assert store.settle([confirmed(taken)]) != ()
 
     def test_the_other_side_may_be_faster_than_our_settle(self, store: Store) -> None:
         put(store, "a")
