@@ -16,6 +16,8 @@ def clean(text: str | bytes, limit: int = MAX_ERROR) -> str:
     >>> clean("500\x00 \ud800 caf\u00e9"), clean(b"\xff!"), clean("endless", limit=4)
     ('500� � café', '�!', 'end…')
     """
+    if not text:
+        return ""
     if isinstance(text, bytes):
         text = text[: 4 * limit + 4].decode("utf-8", "replace")
     if len(text) > limit:

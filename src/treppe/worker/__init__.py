@@ -28,8 +28,9 @@ log = logging.getLogger("treppe.worker")
 
 LONGEST_WAIT = 1.0
 NUDGE = 0.02
+REST = 0.02  # while other hands are busy, hands for whom nothing was found are not asked for more often
 DRAIN_FOR_SUSPECTS_AFTER = 20.0
-MAX_CLAIM = 250
+MAX_CLAIM = 500
 
 
 class Tally(msgspec.Struct):
@@ -126,6 +127,7 @@ class Worker:
         self._suspects_since: float | None = None
         self._next_chores = 0.0
         self._failures = 0
+        self._rest_until: dict[bool, float] = {}
         self._starts: dict[str, tuple[float, float]] = {}
         self.next_in: float | None = None  # seconds to the next due job, as the last drain saw it
 
@@ -187,11 +189,16 @@ class Worker:
         return left <= 0 or (turn.found == 0 and not turn.trouble and (turn.next_in is None or turn.next_in > left))
 
     def _claim_for(self, crew: Crew, in_loop: bool, budget: _Budget | None, turn: _Turn) -> None:
+        if time.monotonic() < self._rest_until.get(in_loop, 0.0):
+            turn.next_in = REST if turn.next_in is None else min(turn.next_in, REST)
+            return
         wanted = self._wanted(in_loop, crew, budget)
         if wanted is None:
             return
         claimed = self._claim(wanted)
         self._start(crew, claimed.claims)
+        if not claimed.claims:
+            self._rest_until[in_loop] = time.monotonic() + REST
         turn.found += len(claimed.claims)
         turn.again = turn.again or (len(claimed.claims) >= wanted.n and crew.room() > 0)
         if claimed.next_in is not None:
@@ -313,6 +320,8 @@ class Worker:
     def _wait(self, pause: float) -> None:
         if pause <= 0:
             return
+        if not self._held:
+            self._rest_until.clear()
         if self._failures:
             self._bell.wait(pause)
             return

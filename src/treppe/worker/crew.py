@@ -23,7 +23,7 @@ from treppe.settle import Rules
 log = logging.getLogger("treppe.worker")
 
 PREFETCH_FOR = 0.05  # seconds of work that may lie ready beside the running jobs
-MAX_PREFETCH = 256
+MAX_PREFETCH = 500
 LINGER = 0.002
 SHORT = 0.001  # mean seconds of a job below which one thread works off several in a row
 

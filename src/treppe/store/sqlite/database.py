@@ -88,7 +88,7 @@ class Database:
         """The same on a connection of its own, for what must not wait behind other writers of this process."""
         opened = self._here()
         with opened.apart_lock, translated(self.path):
-            connection = opened.apart = opened.apart or self._connect()
+            connection = opened.apart = opened.apart or self._connect(busy_timeout=0)
             return self._transact(connection, lambda: work(connection))
 
     def read(self, work: Callable[[Connection], T]) -> T:
@@ -148,7 +148,7 @@ class Database:
 
     def _writer(self, opened: _Open) -> Connection:
         if opened.main is None:
-            opened.main = self._connect()
+            opened.main = self._connect(busy_timeout=0)
         return opened.main
 
     def _borrow(self, readers: deque[Connection]) -> Connection:
@@ -157,7 +157,7 @@ class Database:
         except IndexError:
             return self._connect()
 
-    def _connect(self) -> Connection:
+    def _connect(self, busy_timeout: int = 5000) -> Connection:
         refuse_network_file_system(self.path)
         connection = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False, cached_statements=256)
         try:
@@ -167,6 +167,7 @@ class Database:
             connection.execute(f"PRAGMA synchronous = {'FULL' if self.durable else 'OFF'}")
             connection.execute("PRAGMA wal_autocheckpoint = 4000")
             connection.execute("PRAGMA cache_size = -32000")
+            connection.execute(f"PRAGMA busy_timeout = {busy_timeout}")
         except BaseException:
             connection.close()
             raise
@@ -214,18 +215,14 @@ class Database:
 
     def _begin(self, connection: Connection) -> None:
         give_up = time.monotonic() + self.busy_after
-        connection.execute("PRAGMA busy_timeout = 0")
-        try:
-            while True:
-                try:
-                    connection.execute("BEGIN IMMEDIATE")
-                    return
-                except sqlite3.OperationalError as error:
-                    if not _is_busy(error) or time.monotonic() > give_up:
-                        raise
-                    time.sleep(random.uniform(0.0002, 0.002))
-        finally:
-            connection.execute("PRAGMA busy_timeout = 5000")
+        while True:
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+                return
+            except sqlite3.OperationalError as error:
+                if not _is_busy(error) or time.monotonic() > give_up:
+                    raise
+                time.sleep(random.uniform(0.0002, 0.002))
 
 
 _abandoned: list[_Open] = []

@@ -107,17 +107,23 @@ def remember(db: Connection, line: Line, final: bool = False) -> None:
 
 def _sorted_out(db: Connection, settlements: Sequence[Settlement]) -> tuple[list[Settlement], list[Settlement]]:
     """Those with the common end whose claims are all in order, and the rest."""
-    seqs = [s.claim.seq for s in settlements if _is_plain(s)]
-    fences = set(db.execute(SQL["running_of"], (msgspec.json.encode(seqs).decode(),))) if seqs else set()
+    usual = [s for s in settlements if _is_plain(s)]
+    seqs = msgspec.json.encode([s.claim.seq for s in usual]).decode()
+    fences = set(db.execute(SQL["running_of"], (seqs,))) if usual else set()
+    if len(usual) == len(settlements) == len(fences) and all(_fence(s) in fences for s in usual):
+        return usual, []
     plain, rest = [], []
     for s in settlements:
-        fence = (s.claim.seq, s.claim.token, s.claim.worker)
-        if fence in fences and _is_plain(s):
+        if _is_plain(s) and _fence(s) in fences:
             plain.append(s)
-            fences.remove(fence)
+            fences.remove(_fence(s))
         else:
             rest.append(s)
     return plain, rest
+
+
+def _fence(s: Settlement) -> tuple[int, int, int]:
+    return s.claim.seq, s.claim.token, s.claim.worker
 
 
 def _is_plain(s: Settlement) -> bool:
@@ -210,17 +216,32 @@ def _is_watched(db: Connection, queue: str) -> bool:
 
 
 def _by_queue(settlements: Iterable[Settlement], now: float) -> dict[str, list[Report]]:
-    queues: dict[str, list[Report]] = defaultdict(list)
+    """The reports of each queue in their order; successes in a row become one."""
+    queues: dict[str, list[_Row]] = defaultdict(list)
     for s in settlements:
-        if s.report is None:
-            continue
-        reports = queues[s.claim.queue]
-        if s.kind is Kind.OK and reports and reports[-1].kind is Kind.OK and not (s.report.probe or reports[-1].probe):
-            last = reports.pop()
-            reports.append(msgspec.structs.replace(last, n=last.n + s.report.n))
-        else:
-            reports.append(msgspec.structs.replace(s.report, at=now))
-    return queues
+        if (report := s.report) is not None:
+            rows = queues[s.claim.queue]
+            if rows and rows[-1].absorbs(report):
+                rows[-1].n += report.n
+            else:
+                rows.append(_Row(report))
+    return {queue: [row.report(now) for row in rows] for queue, rows in queues.items()}
+
+
+class _Row:
+    """A report to append, and how many like it followed."""
+
+    __slots__ = ("first", "n", "success")
+
+    def __init__(self, first: Report) -> None:
+        self.first, self.n = first, first.n
+        self.success = first.kind is Kind.OK and not first.probe
+
+    def absorbs(self, report: Report) -> bool:
+        return self.success and report.kind is Kind.OK and not report.probe
+
+    def report(self, now: float) -> Report:
+        return msgspec.structs.replace(self.first, at=now, n=self.n)
 
 
 def _count_health(db: Connection, settlements: Iterable[Settlement]) -> None:
