@@ -14,7 +14,7 @@ LINES_IN_A_FILE = 350
 LINES_IN_A_FUNCTION = 40
 LINES_IN_THE_MEDIAN_FUNCTION = 5
 
-LONGER_FILES: dict[str, str] = {}
+LONGER_FILES: dict[str, str] = {"src/treppe/job.py": "all the words and the state machine on one page"}
 """Files that may be longer, and the reason."""
 
 LONGER_FUNCTIONS: dict[str, str] = {}
