@@ -61,15 +61,15 @@ def pause(flow: Flow, by: str, at: float, note: str = "") -> Flow:
     return flow if flow.paused else msgspec.structs.replace(flow, paused=Pause(by, at, note))
 
 
-def resume(flow: Flow) -> Flow:
+def resume(flow: Flow, at: float) -> Flow:
     """End the pause; where there is none, end the hold: whoever says "resume" knows that it works again.
 
-    >>> resume(pause(Flow(held=Why.LOGIN), "mara", 7.0)).held, resume(Flow(held=Why.LOGIN)).held
+    >>> resume(pause(Flow(held=Why.LOGIN), "mara", 7.0), at=9.0).held, resume(Flow(held=Why.LOGIN), at=9.0).held
     (<Why.LOGIN: 'login'>, '')
     """
     if flow.paused:
         return msgspec.structs.replace(flow, paused=None)
-    return opened(flow) if flow.held else flow
+    return opened(flow, at) if flow.held else flow
 
 
 def _why(flow: Flow) -> Why | None:

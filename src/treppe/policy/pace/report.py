@@ -57,13 +57,16 @@ def fold(flow: Flow, reports: Iterable[Report], queue: str, now: float) -> Flow:
     return flow
 
 
-def opened(flow: Flow) -> Flow:
-    """The hold is over: on from a tenth, or after a throttling at the openness it left.
+def opened(flow: Flow, at: float) -> Flow:
+    """The hold is over: on from a tenth, or after a throttling at the openness it left, with its rest from now on.
 
-    >>> opened(Flow(held=Why.DOWN, tries=7)).ramp, opened(Flow(held=Why.THROTTLED, level=0.75)).ramp
-    (0.1, 1.0)
+    >>> opened(Flow(held=Why.DOWN, tries=7), at=60.0).ramp
+    0.1
+    >>> opened(Flow(held=Why.THROTTLED, level=0.75, level_at=9000.0), at=60.0)
+    Flow(..., level=0.75, level_at=240.0, ...)
     """
-    kept = _fresh(flow, held="", since=0.0, until=0.0, tries=0, probing=0.0)
+    rested = min(flow.level_at, at + REST)
+    kept = _fresh(flow, held="", since=0.0, until=0.0, tries=0, probing=0.0, level_at=rested)
     return kept if flow.held == Why.THROTTLED else _replace(kept, ramp=RAMP_FROM, ramped=0)
 
 
@@ -81,7 +84,7 @@ def _succeeded(flow: Flow, report: Report, at: float) -> Flow:
     if flow.held == Why.THROTTLED and not report.probe:
         return flow
     if flow.held:
-        return opened(flow)
+        return opened(flow, at)
     flow = _fresh(flow) if flow.blamed or flow.fails else flow
     if flow.ramp >= 1.0:
         return flow
@@ -121,7 +124,7 @@ def _probed(flow: Flow, report: Report, at: float, queue: str) -> Flow:
     if report.kind is Kind.RELEASED:
         return _replace(flow, probing=0.0)
     if report.kind in ANSWERS and BLAMED.get(report.kind) != flow.held:
-        return _counted(opened(flow), report, at, queue)
+        return _counted(opened(flow, at), report, at, queue)
     tries = flow.tries + 1
     return _replace(flow, until=at + _wait(tries, queue, at), tries=tries, probing=0.0)
 
