@@ -12,8 +12,9 @@ from treppe.config import DAY, Backoff
 from treppe.job import Claim, Event, Kind, Outcome, Repeat, State, When, advance
 from treppe.policy.charge import TABLE
 from treppe.policy.retry import LONGEST_ASKED
-from treppe.settle import AFTER_LAPSE, MAX_ERROR, MAX_RESULT, Rules, clean, conclude
+from treppe.settle import AFTER_LAPSE, MAX_RESULT, Rules, conclude
 from treppe.store.protocol import Lapse, Lapsed
+from treppe.store.text import MAX_ERROR, clean
 
 NOW = 1_700_000_000.0
 UNSAFE = [Repeat.LOOK, Repeat.ASK]

@@ -16,12 +16,14 @@ from treppe.policy.charge import TABLE, Effect, is_charged, used_up
 from treppe.policy.lapse import after_lapse
 from treppe.policy.retry import SHORT, backoff, snooze
 from treppe.store.protocol import AfterLapse, Lapse, Lapsed
-
-MAX_ERROR: Final = 4_000
-"""Characters of an error that are kept."""
+from treppe.store.text import clean
 
 MAX_RESULT: Final = 65_536
 """Bytes of a result, and of its detail, that are kept."""
+
+
+DONE: Final = Outcome(Kind.OK, acted=True)
+"""The end that most jobs come to: it worked, and there is nothing to say about it."""
 
 
 class Rules(msgspec.Struct, frozen=True):
@@ -44,6 +46,8 @@ def conclude(claim: Claim, outcome: Outcome, rules: Rules, now: float, roll: flo
     >>> conclude(claim, Outcome(Kind.REFUSED, error="422"), Rules(), now=1.0, roll=0.5).event
     <Event.BURY: 'bury'>
     """
+    if outcome is DONE and not claim.probe:
+        return Settlement(claim, Event.FINISH, Kind.OK, report=_SUCCESS)
     event = _event(claim, outcome)
     settlement = _settlement(claim, event, outcome, rules)
     if event is Event.DEFER:
@@ -51,20 +55,6 @@ def conclude(claim: Claim, outcome: Outcome, rules: Rules, now: float, roll: flo
         _retry_or_bury(settlement, charged, now)
         settlement.delay = _delay(claim, outcome, rules, roll)
     return settlement
-
-
-def clean(text: str | bytes, limit: int = MAX_ERROR) -> str:
-    r"""Text that every store takes: NUL, lone surrogates and bytes that are no UTF-8 become U+FFFD; cut to *limit*.
-
-    >>> clean("500\x00 \ud800 caf\u00e9"), clean(b"\xff!"), clean("endless", limit=4)
-    ('500� � café', '�!', 'end…')
-    """
-    if isinstance(text, bytes):
-        text = text[: 4 * limit + 4].decode("utf-8", "replace")
-    if len(text) > limit:
-        text = text[: limit - 1] + "…"
-    text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    return text.replace("\0", "\ufffd")
 
 
 def _after_lapse(facts: Lapsed) -> Lapse:

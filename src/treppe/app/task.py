@@ -18,7 +18,7 @@ from treppe.config.parse import duration
 from treppe.errors import ConfigError, InvalidJob
 from treppe.intake import new_id
 from treppe.job import Kind, NewJob, Outcome, Placed, Repeat
-from treppe.settle import Rules
+from treppe.settle import DONE, Rules
 from treppe.worker import Handler, Run
 
 if TYPE_CHECKING:
@@ -266,15 +266,12 @@ def _takes_context(function: Callable[..., Any]) -> bool:
 
 def _done(result: Any) -> Outcome:
     if result is None:
-        return _OK
+        return DONE
     try:
         return Outcome(Kind.OK, result=msgspec.json.encode(result), acted=True)
     except TypeError as error:
         note = msgspec.json.encode({"note": f"the result was not kept, it is not JSON-like: {error}"})
         return Outcome(Kind.OK, detail=note, acted=True)
-
-
-_OK = Outcome(Kind.OK, acted=True)
 
 
 def _text_of(error: BaseException) -> str:
