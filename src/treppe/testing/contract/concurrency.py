@@ -225,6 +225,11 @@ class Concurrency(Contract):
         claim(store)
         assert seconds_of(lambda: store.wait(0.05, threading.Event())) < PROMPT
 
+    def test_a_put_between_the_claim_and_the_wait_is_not_slept_through(self, store: Store) -> None:
+        claim(store)
+        put(store, "a")
+        assert seconds_of(lambda: store.wait(PATIENCE, threading.Event())) < PROMPT
+
     def test_a_put_wakes_a_waiter(self, store: Store) -> None:
         claim(store)
         woken = threading.Event()

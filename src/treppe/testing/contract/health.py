@@ -39,20 +39,12 @@ class Health(Contract):
         succeed(store, 2)
         assert since(again(store)) == (2, 2)
 
-    def test_what_speaks_against_the_job_is_collected_over_its_tries(self, store: Store) -> None:
+    def test_it_counts_from_the_last_failure_not_from_the_first(self, store: Store) -> None:
         fail_first(store)
-        for _ in range(3):
-            succeed(store, 1)
-            defer(store, again(store))
-        assert since(again(store)) == (3, 3)
-
-    def test_trouble_of_others_begins_the_count_anew(self, store: Store) -> None:
-        fail_first(store)
-        succeed(store, 2)
-        bury(store, *others(store, 3))
+        succeed(store, 5)
         defer(store, again(store))
-        succeed(store, 1)
-        assert since(again(store)) == (1, 1)
+        succeed(store, 2)
+        assert since(again(store)) == (2, 2)
 
     @pytest.mark.parametrize("seed", range(5))
     def test_a_job_remembers_what_the_policy_says(self, store: Store, clock: ManualClock, seed: int) -> None:

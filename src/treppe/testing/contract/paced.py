@@ -126,7 +126,7 @@ class Paced(Contract):
         assert claim_ids(store, 5, pace=pace) == ["other"]
         clock.advance(86400)
         assert claim_ids(store, 5, pace=pace) == []
-        turn(store, resume)
+        turn(store, lambda flow: resume(flow, clock()))
         assert len(claim_ids(store, 5, pace=pace)) == 5
 
     def test_the_jobs_of_a_queue_pattern_have_flows_of_their_own(self, store: Store) -> None:

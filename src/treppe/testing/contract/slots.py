@@ -178,7 +178,8 @@ class Slots(Contract):
         put_many(store, 500, attempts=10_000)
         held: list[Claim] = []
         for _ in range(1000):
-            held += claim(store, roll.randint(0, 3), pace=pace, worker=new_worker(store)).claims
+            for _ in range(roll.randint(0, 3)):
+                held += claim(store, 1, pace=pace, worker=new_worker(store)).claims
             assert in_flight(store) <= 3
             if held:
                 roll.choice(ENDS)(store, held.pop(roll.randrange(len(held))))
