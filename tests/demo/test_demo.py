@@ -15,12 +15,14 @@ from treppe.demo.reconcile import Figures, Result
 from treppe.demo.screen import Screen
 
 SHORT = Friday(
-    orders=40,
+    orders=60,
     seed=2,
+    hold=1.0,
+    restart_after=0.5,
     healthy=0.5,
     outage=3.0,
-    allowed=20,
-    window=1.0,
+    allowed=30,
+    window=2.0,
     most_penalty=2.0,
     shop_tries=3,
     shop_wait=0.1,
@@ -36,7 +38,7 @@ def carried_out(day: Friday, folder: Path, naive: bool) -> Result:
     async def story() -> None:
         results.append(await run(day, folder, Screen(), naive))
 
-    within(60, story)
+    within(120, story)
     return results[0]
 
 
@@ -49,6 +51,18 @@ def test_without_a_queue_orders_are_lost_and_doubled(tmp_path: Path, capsys: pyt
     assert "accounting is shut with 429" in printed
     assert "the CRM is down: its port refuses connections" in printed
     assert "the CRM is well again" in printed
+
+
+def test_with_treppe_every_promise_is_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    result = carried_out(SHORT, tmp_path, naive=False)
+    assert [promise for promise in result.promises if not promise.kept] == []
+    assert result.figures.accepted >= SHORT.orders
+    assert result.figures.delivered["mail"] == result.figures.accepted
+    assert result.figures.restart_after_kill_s is not None
+    printed = capsys.readouterr().out
+    assert "is killed with kill -9, inside 2 accounting calls" in printed
+    assert "unclear jobs settled by hand" in printed
+    assert all(word not in (tmp_path / "up.log").read_text() for word in ("Traceback", "ERROR"))
 
 
 def test_asked_to_stop_it_ends_all_its_processes_and_leaves_nothing_behind(tmp_path: Path):
@@ -90,7 +104,7 @@ def test_help_says_what_the_exit_codes_mean(capsys: pytest.CaptureFixture[str]):
 def test_more_orders_come_with_a_larger_world():
     assert friday(1000, 1) == Friday()
     large = friday(20_000, 1)
-    assert (large.rate, large.crm_desks) == ("1875/15s", 40)
+    assert (large.rate, large.crm_desks) == ("1500/15s", 32)
 
 
 def test_the_figures_for_machines_have_exactly_these_names():

@@ -18,7 +18,7 @@ from treppe.config.parse import say_duration
 DESTINATIONS = ("crm", "accounting", "stock", "mail")
 TAX_NUMBER, REFUSED_TAX_NUMBER = "DE136695976", "no idea"
 SKU, BROKEN_SKU = "SOFA-3", ""
-PER_SCALE = 4000
+PER_SCALE = 5000
 
 
 class Order(msgspec.Struct, frozen=True):
@@ -158,10 +158,10 @@ class Friday(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def friday(orders: int, seed: int) -> Friday:
-    """The day for so many orders. Above 4,000 the outside world grows along, so that a run takes minutes, not hours.
+    """The day for so many orders. Above 5,000 the outside world grows along, so that a run takes minutes, not hours.
 
     >>> friday(1000, 1).allowed, friday(20_000, 1).allowed
-    (300, 1500)
+    (300, 1200)
     """
     scale = math.ceil(orders / PER_SCALE)
     return Friday(orders=orders, seed=seed, allowed=300 * scale, crm_desks=8 * scale, trickle=5.0 * scale)
