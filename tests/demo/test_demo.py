@@ -1,5 +1,7 @@
 import json
 import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -8,10 +10,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tests.demo.support import within
+from tests.demo.support import changed, good_friday, within
 from treppe.demo import main, run
 from treppe.demo.friday import Friday, friday
-from treppe.demo.reconcile import Figures, Result
+from treppe.demo.processes import Failed
+from treppe.demo.reconcile import Evidence, Figures, Result, reconcile
 from treppe.demo.screen import Screen
 
 SHORT = Friday(
@@ -30,6 +33,9 @@ SHORT = Friday(
     patience=1.0,
     naive_trickle=0.5,
 )
+
+KEPT = good_friday()
+BROKEN = changed(KEPT, posted=[msgspec.structs.replace(KEPT.posted[0], status=503), *KEPT.posted[1:]])
 
 
 def carried_out(day: Friday, folder: Path, naive: bool) -> Result:
@@ -81,6 +87,45 @@ def test_asked_to_stop_it_ends_all_its_processes_and_leaves_nothing_behind(tmp_p
         process.communicate(timeout=20)
     assert process.returncode == 143
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("evidence", "arguments", "code"), [(KEPT, [], 0), (BROKEN, [], 1), (BROKEN, ["--naive"], 0)])
+def test_the_exit_code_tells_whether_a_promise_was_broken(
+    evidence: Evidence,
+    arguments: list[str],
+    code: int,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+):
+    async def no_run(day: Friday, folder: Path, screen: Screen, naive: bool) -> Result:
+        return reconcile(evidence)
+
+    monkeypatch.setattr("treppe.demo.run", no_run)
+    assert main([*arguments, "--json"]) == code
+    printed = capsys.readouterr().out
+    assert json.loads(printed.splitlines()[-1])["promises_broken"] == (evidence is BROKEN)
+    assert ("BROKEN  every order is accepted" in printed) == (evidence is BROKEN)
+
+
+def test_a_run_that_hangs_is_told_in_a_sentence(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    async def hangs(day: Friday, folder: Path, screen: Screen, naive: bool) -> Result:
+        raise Failed("after 9 s the shop had not ended")
+
+    monkeypatch.setattr("treppe.demo.run", hangs)
+    assert main([]) == 1
+    assert "could not be brought to its end: after 9 s the shop had not ended" in capsys.readouterr().err
+
+
+def test_the_folder_is_kept_when_asked_for(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    async def writes(day: Friday, folder: Path, screen: Screen, naive: bool) -> Result:
+        (folder / "a").touch()
+        return reconcile(KEPT)
+
+    monkeypatch.setattr("treppe.demo.run", writes)
+    assert main(["--keep"]) == 0
+    kept = Path(re.search(r"Kept: (.*)", capsys.readouterr().out)[1])
+    assert [path.name for path in kept.iterdir()] == ["a"]
+    shutil.rmtree(kept)
 
 
 @pytest.mark.parametrize(
