@@ -460,6 +460,13 @@ def test_by_mail_and_by_webhook_for_real(store, clock):
     assert "shop:7:crm" in json.loads(chat.calls[1].body)["data"]["text"]
 
 
+def test_a_channel_there_is_none_for_is_a_trouble_like_any_other(store, clock):
+    dead(store, "a")
+    settings = Settings(alerts={"me": Alert("me", ("pigeon:loft",))})
+    assert Alerts(store, settings, Figures(store, PACER, clock=clock)).round() == []
+    assert "alerts cannot go by pigeon" in troubles(store, settings)[0].error
+
+
 def _look(path, port, ready, go):
     """What one worker process of many does."""
     store = SQLiteStore(path, durable=False)

@@ -88,7 +88,7 @@ class Visit:
     def who(self) -> Session:
         """The session; only for pages behind the login."""
         if self.session is None:
-            raise Trouble(403, "csrf")
+            raise AssertionError("this page was served without a login")
         return self.session
 
     @property

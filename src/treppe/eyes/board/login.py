@@ -23,13 +23,14 @@ def form(visit: Visit) -> Response:
     """The login page; somebody who is logged in is sent on.
 
     A link in a mail leads here without the session's cookie, as it is ``SameSite=Strict``. The page then asks for
-    itself once more, this time from our own site, and the cookie comes along.
+    itself once more, this time from our own site, and the cookie comes along. Without https browsers do not tell
+    where a visit comes from, so there it asks each time.
     """
     wanted = _wanted(visit.ask("next"))
     if visit.session is not None:
         return visit.go("") if not wanted else _on(visit, wanted)
-    again = visit.request.headers.get("sec-fetch-site") == "cross-site"
-    return _page(visit, wanted, again=again)
+    site = visit.request.headers.get("sec-fetch-site", "cross-site")
+    return _page(visit, wanted, again=site == "cross-site" and not visit.ask("again"))
 
 
 def enter(visit: Visit) -> Response:
@@ -70,7 +71,7 @@ def _page(visit: Visit, wanted: str, status: int = 200, again: bool = False, pro
         status,
         csrf=csrf,
         wanted=wanted,
-        again=visit.link("login", next=wanted) if again else None,
+        again=visit.link("login", next=wanted, again=1) if again else None,
         problem=problem,
         closed=visit.desk.gate.closed,
     )

@@ -21,9 +21,7 @@ def hold(queue: QueueFigures, words: Words) -> str:
     """Why a held queue does not go."""
     if queue.paused:
         return words("why.paused", why=cause(queue, words))
-    if queue.resumes_at is None:
-        return words("why.held", why=cause(queue, words))
-    return words("why.held_until", why=cause(queue, words), at=words.moment(queue.resumes_at))
+    return words("why.held", why=cause(queue, words), at=words.moment(queue.resumes_at))
 
 
 def cause(queue: QueueFigures, words: Words) -> str:

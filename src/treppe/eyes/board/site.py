@@ -41,7 +41,6 @@ HEADERS: Final = {
     "frame-ancestors 'none'; base-uri 'none'",
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
-    "cross-origin-opener-policy": "same-origin",
     "cache-control": "no-store",
 }
 

@@ -109,9 +109,8 @@ _UNITS: Final = (("days", 86400), ("hours", 3600), ("minutes", 60), ("seconds", 
 
 
 def _split(seconds: int) -> list[tuple[str, int]]:
-    """The largest unit and the one below it, without zeros."""
-    for index, (name, size) in enumerate(_UNITS):
-        if seconds >= size:
-            rest = [(below, seconds % size // small) for below, small in _UNITS[index + 1 : index + 2]]
-            return [(name, seconds // size), *[(below, n) for below, n in rest if n]]
-    return [("seconds", 0)]
+    """The largest unit and the one below it, without zeros; *seconds* is at least 1."""
+    index = next(index for index, (_, size) in enumerate(_UNITS) if seconds >= size)
+    name, size = _UNITS[index]
+    below = [(smaller, seconds % size // unit) for smaller, unit in _UNITS[index + 1 : index + 2]]
+    return [(name, seconds // size), *[(smaller, n) for smaller, n in below if n]]
