@@ -17,7 +17,6 @@ RETRY_AFTER: Final = 5
 """Seconds after which a sender may try again when the trouble is ours."""
 
 
-
 class Answer(msgspec.Struct, frozen=True):
     """A whole HTTP answer. ``last`` closes the connection: what still comes on it is not wanted."""
 

@@ -14,11 +14,14 @@ LINGER: Final = 2.0
 
 
 class BodyRefused(Exception):
-    """The body will not be taken; the answer says why. ``None``: the sender has gone, there is nobody to answer."""
+    """The body will not be taken; the answer says why. ``None``: the sender has gone, there is nobody to answer.
 
-    def __init__(self, answer: Answer | None) -> None:
+    ``more`` says that the rest of the body may still come.
+    """
+
+    def __init__(self, answer: Answer | None, more: bool = True) -> None:
         super().__init__()
-        self.answer = answer
+        self.answer, self.more = answer, more
 
 
 class Replay:
@@ -49,7 +52,7 @@ async def read_body(receive: Receive, most: int, within: float) -> bytes:
 
 
 async def refuse(answer: Answer, receive: Receive, send: Send) -> None:
-    """Answer, and close only after a moment in which the rest is thrown away.
+    """Answer, and close only after a moment in which the rest of the body is thrown away.
 
     Closing at once would reset the connection while the sender still writes, and the answer would be lost.
     """
@@ -62,9 +65,9 @@ async def refuse(answer: Answer, receive: Receive, send: Send) -> None:
     await send({"type": "http.response.body", "body": b""})
 
 
-def too_large(most: int) -> BodyRefused:
+def too_large(most: int, more: bool = True) -> BodyRefused:
     """413, and the connection ends."""
-    return BodyRefused(problem(413, f"The body may have at most {most} bytes", last=True))
+    return BodyRefused(problem(413, f"The body may have at most {most} bytes", last=True), more)
 
 
 async def _all_of_it(receive: Receive, most: int) -> bytes:
@@ -74,10 +77,10 @@ async def _all_of_it(receive: Receive, most: int) -> bytes:
         message = await receive()
         if message["type"] != "http.request":
             raise BodyRefused(None)
-        part = message.get("body", b"")
+        part, more = message.get("body", b""), message.get("more_body", False)
         size += len(part)
         if size > most:
-            raise too_large(most)
+            raise too_large(most, more)
         parts.append(part)
-        if not message.get("more_body"):
+        if not more:
             return parts[0] if len(parts) == 1 else b"".join(parts)

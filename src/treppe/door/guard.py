@@ -13,6 +13,8 @@ from treppe.config import Web
 from treppe.door.answers import RETRY_AFTER, Answer, App, Receive, Scope, Send, our_trouble, problem
 from treppe.door.body import BodyRefused, Replay, read_body, refuse, too_large
 
+VERSIONS: Final = frozenset({"1.0", "1.1", "2", "3"})
+
 MAX_HEADERS: Final = 100
 MAX_HEAD_BYTES: Final = 16 * 1024
 """Path, query and headers together."""
@@ -72,9 +74,9 @@ class Guard:
             return problem(429, "Too many requests at once from your address", last=True, retry_after=RETRY_AFTER)
         return None
 
-    async def _refuse(self, answer: Answer, receive: Receive, send: Send) -> None:
+    async def _refuse(self, answer: Answer, receive: Receive, send: Send, more: bool = True) -> None:
         self.refused[answer.status] += 1
-        await refuse(answer, receive, send)
+        await (refuse(answer, receive, send) if more else answer.send(send))
 
     async def _hand_on(self, scope: Scope, receive: Receive, send: Send, announced: int | None) -> None:
         most = self._max_body(scope["path"].removeprefix(scope.get("root_path", ""))) or MAX_BODY
@@ -86,13 +88,13 @@ class Guard:
             await self._app(scope, Replay(body, receive), send)
         except BodyRefused as refused:
             if refused.answer:
-                await self._refuse(refused.answer, receive, send)
+                await self._refuse(refused.answer, receive, send, refused.more)
         finally:
             if held:
                 held.release()
 
     def hold(self, size: int) -> None:
-        """Count bytes of a body in memory; BodyRefused when there are too many."""
+        """Count bytes of a large body in memory; BodyRefused when there are too many."""
         self._held += size
         if self._held > self._max_held:
             raise BodyRefused(our_trouble("Too much is being received right now", last=True))
@@ -135,6 +137,8 @@ def look_at_head(scope: Scope) -> tuple[int | None, Answer | None]:
             announced = int(value[:19]) if plain else None
         elif name == b"transfer-encoding":
             plain, chunked = plain and not chunked, True
+    if scope.get("http_version", "1.1") not in VERSIONS:
+        return announced, problem(505, "Speak HTTP/1.1", last=True)
     if len(headers) > MAX_HEADERS or size > MAX_HEAD_BYTES:
         detail = f"At most {MAX_HEADERS} headers and {MAX_HEAD_BYTES} bytes of them are taken"
         return announced, problem(431, detail, last=True)

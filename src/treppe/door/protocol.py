@@ -7,6 +7,7 @@ off our hands in time, and one address may not hold all connections. Bodies are 
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections import Counter
 from importlib.util import find_spec
 from typing import Any, Final, Literal, cast
@@ -140,6 +141,9 @@ class Watched(asyncio.Protocol):
         super().resume_writing()
         self._stop_being_stuck()
 
+    def _unsupported_upgrade_warning(self) -> None:
+        """Nobody needs to hear of it."""
+
     def _wait_for_headers(self, size: int) -> None:
         if self._late is None:
             self._received = size
@@ -180,15 +184,52 @@ class _Nowhere(list[Any]):
 _NOWHERE: Final = _Nowhere()
 
 
-class WithoutTrailers(Watched):
-    """For httptools, which hands trailers to the same callback: they would become headers after all checks."""
+class WatchedHttpTools(Watched):
+    """What httptools does differently from what HTTP says, put right."""
 
     headers: list[Any]
+    parser: Any
+    url: bytes
+
+    _data = b""
+    _again: bytes | None = None
+
+    def data_received(self, data: bytes) -> None:
+        """Feed the parser; once more where it stopped at an upgrade."""
+        self._data = data
+        super().data_received(data)
+        while self._again is not None:
+            self._data, self._again = self._again, None
+            super().data_received(self._data)
 
     def on_headers_complete(self) -> None:
-        """What comes later is no header."""
-        super().on_headers_complete()  # type: ignore[misc]
-        self.headers = _NOWHERE
+        """Trailers come to the same callback as headers: what comes from now on is no header."""
+        if not self.parser.should_upgrade():
+            super().on_headers_complete()  # type: ignore[misc]
+            self.headers = _NOWHERE
+
+    def on_message_complete(self) -> None:
+        """Not of a request that is read once more."""
+        if not self.parser.should_upgrade():
+            super().on_message_complete()  # type: ignore[misc]
+
+    def _unsupported_upgrade_warning(self) -> None:
+        """The parser stopped at an Upgrade and skips the body, but we may pass over the wish (RFC 9110, 7.8).
+
+        Java's HttpClient wishes for h2c with each POST. So the request is read again without it.
+        """
+        import httptools
+
+        method, stopped_at = self.parser.get_method(), cast(Exception, sys.exception()).args[0]
+        if method == b"CONNECT":
+            self._turn_away(problem(405, "This is no proxy", last=True))
+            return
+        lines = [name + b": " + value + b"\r\n" for name, value in self.headers if name not in _UPGRADE]
+        self._again = b"%b %b HTTP/1.1\r\n%b\r\n" % (method, self.url, b"".join(lines)) + self._data[stopped_at:]
+        self.parser = httptools.HttpRequestParser(self)
+
+
+_UPGRADE: Final = frozenset({b"connection", b"upgrade", b"http2-settings"})
 
 
 def protocol(keeper: Keeper, parser: Literal["auto", "httptools", "h11"] = "auto") -> type[asyncio.Protocol]:
@@ -196,8 +237,7 @@ def protocol(keeper: Keeper, parser: Literal["auto", "httptools", "h11"] = "auto
     if parser == "httptools" or (parser == "auto" and find_spec("httptools")):
         from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-        return type("WatchedHttpTools", (WithoutTrailers, HttpToolsProtocol), {"keeper": keeper})
+        return type("Protocol", (WatchedHttpTools, HttpToolsProtocol), {"keeper": keeper})
     from uvicorn.protocols.http.h11_impl import H11Protocol
 
-    return type("WatchedH11", (Watched, H11Protocol), {"keeper": keeper})
-
+    return type("Protocol", (Watched, H11Protocol), {"keeper": keeper})

@@ -132,9 +132,7 @@ def _plain_name(name: str) -> bool:
     return 0 < len(name) <= 64 and not set(name) - set("abcdefghijklmnopqrstuvwxyz0123456789._-")
 
 
-def _verifier(
-    source: Source, preset: Preset, where: str, reveal: Callable[[Secret], bytes]
-) -> signature.Verifier:
+def _verifier(source: Source, preset: Preset, where: str, reveal: Callable[[Secret], bytes]) -> signature.Verifier:
     if source.verify == "none":
         return signature.unsigned
     secrets = [reveal(secret) for secret in source.secrets]
@@ -158,7 +156,7 @@ def _id_field(source: Source, preset: Preset, where: str) -> Field:
 
 def _only(source: Source, preset: Preset, where: str) -> frozenset[str]:
     if source.only and preset.topic is None:
-        cure = 'Use where instead, e.g. where = "header:X-Topic == \'paid\'"'
+        cure = "Use where instead, e.g. where = \"header:X-Topic == 'paid'\""
         raise ConfigError(f"{where}.only", f'preset = "{preset.name}" does not know topics', cure)
     return frozenset(source.only)
 

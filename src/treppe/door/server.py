@@ -66,9 +66,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 class _Server(uvicorn.Server):
-    def __init__(
-        self, config: uvicorn.Config, ready: Callable[[], None] | None, stop: threading.Event | None
-    ) -> None:
+    def __init__(self, config: uvicorn.Config, ready: Callable[[], None] | None, stop: threading.Event | None) -> None:
         super().__init__(config)
         self._ready, self._stop = ready, stop
 
