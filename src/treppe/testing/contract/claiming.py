@@ -21,6 +21,7 @@ from treppe.testing.contract.verbs import (
     defer,
     finish,
     finished,
+    job,
     new_worker,
     put,
     put_many,
@@ -40,8 +41,8 @@ class Claiming(Contract):
     def test_a_claim_carries_all_a_handler_needs(self, store: Store, clock: ManualClock) -> None:
         put(store, "a", payload=b"\0x", content_type="text/x", key="k", deadline=20, expires=30, attempts=7)
         clock.advance(5)
-        taken, job = claim_one(store), read(store, "a")
-        assert (taken.seq, taken.id, taken.task, taken.queue, taken.key) == (job.seq, "a", TASK, QUEUE, "k")
+        taken, there = claim_one(store), read(store, "a")
+        assert (taken.seq, taken.id, taken.task, taken.queue, taken.key) == (there.seq, "a", TASK, QUEUE, "k")
         assert (taken.payload, taken.content_type, taken.repeat) == (b"\0x", "text/x", Repeat.SAFE)
         assert (taken.claims, taken.charged, taken.attempts, taken.crashes) == (1, 0, 7, 0)
         assert (taken.due_at, taken.claimed_at) == (clock() - 5, clock())
@@ -130,6 +131,16 @@ class Claiming(Contract):
         put_many(store, 1000, task="app.unknown")
         put(store, "known")
         assert claim_ids(store, 1) == ["known"]
+
+    def test_what_comes_before_a_long_line_of_unknown_jobs_is_found_at_once(
+        self, store: Store, clock: ManualClock
+    ) -> None:
+        for batch in range(20):
+            store.put([job(f"{batch}-{i}", task="app.unknown") for i in range(500)])
+        put(store, "known")
+        assert claim_ids(store) == ["known"]
+        put(store, "earlier", at=clock() - 3600)
+        assert claim_ids(store) == ["earlier"]
 
     def test_only_the_wanted_queues_are_looked_into(self, store: Store) -> None:
         for queue in ("x", "y", "z"):

@@ -28,7 +28,7 @@ from treppe.testing.contract.verbs import (
     upkeep,
 )
 
-PATIENCE = 30.0
+PATIENCE = 15.0
 PROMPT = 5.0
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from treppe.job import Event, State
+from treppe.job import Event, Repeat, State
 from treppe.store.protocol import Store
 from treppe.testing.clock import ManualClock
 from treppe.testing.contract.base import Contract
@@ -254,6 +254,27 @@ class Keys(Contract):
         put(store, "c", key="other")
         assert claim_ids(store) == ["c"]
         finish(store, claim_one(store, tasks=("app.unknown",)))
+        assert claim_ids(store) == ["b"]
+
+    def test_a_head_nobody_here_knows_lets_go_when_it_is_cancelled(self, store: Store) -> None:
+        put(store, "unknown", key="k", task="app.unknown")
+        put(store, "b", "c", key="k")
+        assert claim_ids(store) == []
+        act(store, Event.CANCEL, "unknown")
+        assert one_by_one(store) == ["b", "c"]
+
+    def test_a_head_that_must_not_be_prefetched_blocks_its_key(self, store: Store) -> None:
+        put(store, "careful", key="k", repeat=Repeat.ASK)
+        put(store, "b", key="k")
+        assert claim_ids(store, free=0) == []
+        assert one_by_one(store) == ["careful", "b"]
+
+    def test_a_head_without_budget_blocks_until_a_human_decides(self, store: Store) -> None:
+        put(store, "a", key="k", attempts=1)
+        put(store, "b", key="k")
+        defer(store, claim_one(store), charged=True)
+        assert claim_ids(store) == []
+        act(store, Event.CANCEL, "a")
         assert claim_ids(store) == ["b"]
 
     def test_a_thousand_jobs_behind_one_key_starve_nobody(self, store: Store) -> None:

@@ -25,7 +25,7 @@ from treppe.testing.contract.verbs import (
     upkeep,
 )
 
-QUEUES, KEYS, SLOTS = ("free", "limited"), ("k", "l", "m", None), 2
+TASKS, QUEUES, KEYS, SLOTS = ("app.one", "app.two"), ("free", "limited"), ("k", "l", "m", None), 2
 OPEN = (State.WAITING, State.RUNNING, State.HANDED_OVER, State.UNCLEAR)
 
 
@@ -52,11 +52,13 @@ class Life:
             jobs.append(
                 job(
                     f"job-{self.put}",
+                    task=self.roll.choice(TASKS),
                     queue=self.roll.choice(QUEUES),
                     key=self.roll.choice(KEYS),
                     priority=self.roll.choice((-1, 0, 1, 50)),
                     repeat=self.roll.choice((Repeat.SAFE, Repeat.SAFE, Repeat.ASK)),
                     delay=self.roll.choice((0, 0, 0, 5, 60)),
+                    expires=self.roll.choice((1e6, 1e6, 1e6, 45)),
                     skip_dead=self.roll.random() < 0.3,
                     crashes=2,
                 )
@@ -65,15 +67,20 @@ class Life:
 
     def work(self) -> None:
         """A worker claims, and nothing it gets is out of order."""
-        worker, alone = new_worker(self.store, 1e6), self.roll.random() < 0.3
+        alone, tasks = self.roll.random() < 0.3, self.roll.choice((TASKS, TASKS, TASKS[:1]))
         ahead = {one.id: self.line_before(one) for one in self.waiting()}
-        taken = claim(self.store, self.roll.randint(1, 5), worker=worker, pace=self.pace, alone=alone).claims
+        taken = self.claim(self.roll.randint(1, 5), tasks, self.roll.randint(0, 5), alone)
         for one in taken:
             assert ahead[one.id] == [], f"{one.id} was claimed before {ahead[one.id]}"
             assert one.suspect is alone
             assert one.token > self.tokens[one.id]
             self.tokens[one.id] = one.token
         self.held += taken
+
+    def claim(self, n: int, tasks: tuple[str, ...] = TASKS, free: int = 5, alone: bool = False) -> tuple[Claim, ...]:
+        """A claim by a worker of its own."""
+        worker = new_worker(self.store, 1e6)
+        return claim(self.store, n, worker=worker, pace=self.pace, tasks=tasks, free=free, alone=alone).claims
 
     def settle(self) -> None:
         """A worker is done with one of its jobs, in some way."""
@@ -139,8 +146,7 @@ class Life:
             self.clock.advance(60)
             upkeep(self.store)
             for alone in (False, True):
-                taken = claim(self.store, 5, worker=new_worker(self.store, 1e6), pace=self.pace, alone=alone).claims
-                self.store.settle([finished(one) for one in taken])
+                self.store.settle([finished(one) for one in self.claim(5, alone=alone)])
 
 
 class Lives(Contract):
