@@ -36,7 +36,7 @@ def backoff(rule: Backoff, failures: int, roll: float, after: float | None = Non
     if after is None:
         step = _step(rule, failures)
         low = min(_floor(rule), step)
-        return low + spread * (step - low)
+        return min(low + spread * (step - low), step)
     asked = max(_floor(rule), after)
     return min(asked * (1 + roll / 10) if rule.jitter else asked, LONGEST_ASKED)
 

@@ -147,7 +147,13 @@ def test_a_probe_keeps_to_the_slots_and_to_the_rate():
     assert (early.n, early.wait) == (0, 30.0)
 
 
-def test_a_paused_queue_gives_nothing_not_even_a_probe_but_goes_on_learning():
+@pytest.mark.parametrize("flow", [Flow(), held(Why.DOWN)])
+def test_a_paused_queue_gives_nothing_not_even_a_probe(flow):
+    grant = ask(flow=pause(flow, "mara", T))
+    assert (grant.n, grant.probe, grant.wait) == (0, False, None)
+
+
+def test_a_paused_queue_goes_on_learning():
     flow = pause(held(Why.DOWN), "mara", T)
     grant = ask(flow=flow, reports=[Report(Kind.OK, 1, T, probe=True)])
     assert (grant.n, grant.wait, decode(grant.flow).held) == (0, None, "")

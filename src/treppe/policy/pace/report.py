@@ -4,8 +4,8 @@ When a queue is held:
 
 * *throttled*: at the first 429. Later ones only lengthen the hold: they come from calls that were on their way.
 * *down*: 3 connection failures in a row, or 5 failures of at least 3 different jobs, without a success between. In a
-  brown-out with half the calls failing that happens about every 60 calls; the successes that are still on their
-  way, or the first probe, open it again from a tenth. So a brown-out slows the queue down and no more.
+  brown-out with half the calls failing that happens about every 60 calls (14 if they are refused connections); the
+  successes that are still on their way, or a probe, open it again from a tenth. So it slows the queue down, no more.
   An answer that is not a failure (404, 429 …) says that the target is up, so it ends the row too.
 * *login*, *gone*, *refused*: 3, 5, 5 different jobs, without a success between.
 
@@ -137,7 +137,7 @@ def _counted(flow: Flow, report: Report, at: float, queue: str) -> Flow:
     if why is None:
         return flow
     jobs = flow.blamed.get(why, ())
-    if report.job not in jobs and len(jobs) < DIFFERENT[why]:
+    if report.job not in jobs:
         flow = _replace(flow, blamed={**flow.blamed, why: (*jobs, report.job)})
     if why is Why.DOWN:
         flow = _replace(flow, row=flow.row + 1 if kind is Kind.DOWN else 0, fails=flow.fails + 1)
