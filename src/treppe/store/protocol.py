@@ -140,6 +140,7 @@ class Backlog(msgspec.Struct, frozen=True):
     queues: tuple[QueueBacklog, ...] = ()
     accepted: int = 0  # jobs ever put
     done: int = 0  # jobs whose effect is known, ever
+    due_tasks: dict[str, int] = {}  # due jobs that wait, by task: a task that no worker knows stands out here
 
     @property
     def open(self) -> int:

@@ -8,10 +8,9 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from importlib import resources
 from typing import TypeVar
 
-from treppe.errors import SchemaMismatch, StoreError, StoreUnavailable
+from treppe.errors import StoreError, StoreUnavailable
 from treppe.job import Claim, Event, Job, NewEvent, NewJob, Settlement
 from treppe.store.protocol import (
     AfterLapse,
@@ -28,7 +27,7 @@ from treppe.store.protocol import (
     Wanted,
 )
 from treppe.store.protocol import Journal as JournalPort
-from treppe.store.sqlite import acts, putting, reading, settling
+from treppe.store.sqlite import acts, migrating, putting, reading, settling
 from treppe.store.sqlite.claiming import Claimer
 from treppe.store.sqlite.database import SQL, Connection, Database
 from treppe.store.sqlite.journal import SQLiteJournal
@@ -83,6 +82,7 @@ class SQLiteStore:
         self._keeper = Keeper(self._database, clock, keep_events)
         self._bells: set[threading.Event] = set()
         self._version: int | None = None
+        self._rung = self._looked = 0  # changes made in this process, and how many the last claim has seen
 
     @property
     def path(self) -> str:
@@ -96,8 +96,9 @@ class SQLiteStore:
         return placed
 
     def plan(self, jobs: Sequence[NewJob]) -> Plan:
-        """See :meth:`treppe.store.protocol.Store.plan`."""
-        return putting.plan(jobs, self.now())
+        """See :meth:`treppe.store.protocol.Store.plan`. Missing tables are made in the caller's transaction too."""
+        yield from migrating.plan()
+        return (yield from putting.plan(jobs, self.now()))
 
     def enlist(self, worker: int, name: str, lease: float) -> None:
         """See :meth:`treppe.store.protocol.Store.enlist`."""
@@ -123,6 +124,7 @@ class SQLiteStore:
 
         def work(db: Connection) -> Claimed:
             self._version = db.execute("PRAGMA data_version").fetchone()[0]
+            self._looked = self._rung
             now = self.now()
             refused = settling.settle(db, settlements, now) if settlements else ()
             claimed = self._claimer.claim(db, wanted, pace, now)
@@ -191,7 +193,7 @@ class SQLiteStore:
         """See :meth:`treppe.store.protocol.Store.wait`. Other processes are noticed by ``PRAGMA data_version``."""
         until = time.monotonic() + timeout
         self._bells.add(bell)
-        while not bell.wait(max(0.0, min(POLL, until - time.monotonic()))):
+        while self._rung == self._looked and not bell.wait(max(0.0, min(POLL, until - time.monotonic()))):
             version = self._database.version()
             if (version is not None and version != self._version) or time.monotonic() >= until:
                 return
@@ -205,7 +207,9 @@ class SQLiteStore:
 
     def migrate(self) -> list[str]:
         """See :meth:`treppe.store.protocol.Store.migrate`."""
-        return self._database.write(_migrate)
+        if self._database.read(migrating.is_current):  # a start never waits for the write lock without need
+            return []
+        return self._database.write(migrating.migrate)
 
     def settings(self) -> dict[str, object]:
         """What the file is really set to, for ``treppe doctor``."""
@@ -216,34 +220,6 @@ class SQLiteStore:
         self._database.close()
 
     def _ring(self) -> None:
+        self._rung += 1
         for bell in tuple(self._bells):
             bell.set()
-
-
-def _migrate(db: Connection) -> list[str]:
-    steps = sorted(
-        entry.name
-        for entry in resources.files(__package__).joinpath("migrations").iterdir()
-        if entry.name.endswith(".sql")
-    )
-    db.execute(SQL["schema_create"])
-    at = int(db.execute(SQL["schema_get"]).fetchone()[0])
-    if at > len(steps):
-        raise SchemaMismatch(f"the tables are of version {at}, this Treppe knows {len(steps)}. Install a newer Treppe")
-    for step in steps[at:]:
-        text = resources.files(__package__).joinpath("migrations", step).read_text(encoding="utf-8")
-        for statement in _statements(text):
-            db.execute(statement)
-    db.executemany(SQL["schema_add"], [(step, time.time()) for step in steps[at:]])
-    return [step.removesuffix(".sql") for step in steps[at:]]
-
-
-def _statements(text: str) -> list[str]:
-    """Split a script; ``executescript`` would commit the transaction we are in."""
-    found, statement = [], ""
-    for line in text.splitlines():
-        statement += line.split("--")[0] + "\n"
-        if sqlite3.complete_statement(statement):
-            found.append(statement)
-            statement = ""
-    return found

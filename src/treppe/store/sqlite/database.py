@@ -20,6 +20,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+from treppe.config.rules.store import NETWORK, disk_kind
 from treppe.errors import StoreError, StoreUnavailable, TreppeError
 
 T = TypeVar("T")
@@ -27,9 +28,6 @@ Connection = sqlite3.Connection
 
 MAX_GROUP = 100
 BUSY_AFTER = 5.0
-NETWORK_FILE_SYSTEMS = frozenset(
-    {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "fuse.sshfs", "afs", "ceph", "glusterfs"}
-)
 
 SQL = {
     entry.name.removesuffix(".sql"): entry.read_text(encoding="utf-8")
@@ -256,22 +254,6 @@ def _is_busy(error: sqlite3.OperationalError) -> bool:
 
 def refuse_network_file_system(path: Path) -> None:
     """WAL needs shared memory, which network file systems do not have; locks there are a matter of luck."""
-    kind = file_system_of(path.parent)
-    if kind in NETWORK_FILE_SYSTEMS:
+    kind = disk_kind(path)
+    if kind in NETWORK:
         raise StoreError(f"{path}: SQLite needs a local disk, and this is {kind}. Use a local path, or PostgreSQL")
-
-
-def file_system_of(folder: Path) -> str:
-    """The kind of file system a folder lies on, or "" where that cannot be told (only Linux says)."""
-    try:
-        mounts = Path("/proc/self/mounts").read_text(encoding="utf-8", errors="replace").splitlines()
-        folder = folder.resolve()
-    except OSError:
-        return ""
-    best, kind = "", ""
-    for line in mounts:
-        _, point, name = line.split(" ")[:3]
-        point = point.replace("\\040", " ")
-        if len(point) >= len(best) and (folder == Path(point) or Path(point) in folder.parents):
-            best, kind = point, name
-    return kind

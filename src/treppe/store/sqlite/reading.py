@@ -14,40 +14,35 @@ from treppe.store.sqlite.putting import REPEATS
 from treppe.store.sqlite.settling import HANDED_OVER, RUNNING, STATE_OF, UNCLEAR
 
 MAX_PAGE = 500
-_ENDED = {Event.FINISH: State.DONE, Event.CONFIRM: State.DONE, Event.CANCEL: State.CANCELLED, Event.MOVE: State.MOVED}
+_ASIDE = {State.UNCLEAR, State.HANDED_OVER}
 _PARKED = {State.WAITING: (0, 1), State.UNCLEAR: (2,), State.HANDED_OVER: (3,), State.RUNNING: (4,)}
 _NEWEST = 2**62
 
 
 def get(db: Connection, id: str) -> Job | None:
     """One job with payload and history."""
-    row = db.execute(SQL["job_get"], (id,)).fetchone()
+    row = db.execute(SQL["job_seq"], (id,)).fetchone()
     if row is None:
         return None
-    job = _job(row)
-    return msgspec.structs.replace(job, history=_history(db, job.seq))
+    (job,) = _seen(db, [row[0]])
+    payload, content_type, result = db.execute(SQL["content_of"], (job.seq,)).fetchone()
+    return msgspec.structs.replace(
+        job, payload=payload, content_type=content_type, result=result, history=_history(db, job.seq)
+    )
 
 
 def find(db: Connection, wanted: Filter, after: int | None, n: int, now: float) -> Page:
     """Jobs newest first; the statement is chosen by what drives it best."""
     n = max(1, min(n, MAX_PAGE))
-    statement, states = _statement(wanted)
-    source, event = wanted.event or (None, None)
-    row: tuple[object, ...] = (
-        _NEWEST if after is None else after,
-        wanted.queue,
-        wanted.task,
-        wanted.key,
-        source,
-        event,
-        wanted.text,
-        states,
-        n,
-    )
-    if wanted.late is not None:
-        row += (now, wanted.late)
-    jobs = tuple(_job(found) for found in db.execute(SQL[statement], row))
-    return Page(jobs, jobs[-1].seq if len(jobs) == n else None)
+    source, event_id = wanted.event or (None, None)
+    ask = {
+        "after": _NEWEST if after is None else after, "n": n, "now": now, "late": wanted.late,
+        "ended_after": wanted.ended_after, "queue": wanted.queue, "task": wanted.task, "key": wanted.key,
+        "text": wanted.text, "source": source, "event": event_id, "states": _json(wanted.states),
+        "parked": _parked(wanted),
+    }  # fmt: skip
+    seqs = [seq for (seq,) in db.execute(SQL[_statement(wanted)], ask)]
+    return Page(_seen(db, seqs), seqs[-1] if len(seqs) == n else None)
 
 
 def event(db: Connection, source: str, id: str) -> NewEvent | None:
@@ -62,11 +57,13 @@ def event(db: Connection, source: str, id: str) -> NewEvent | None:
 def backlog(db: Connection, now: float) -> Backlog:
     """Exact counts and ages, from one snapshot."""
     figures: dict[str, dict[str, Any]] = defaultdict(lambda: defaultdict(int))
-    for queue, parked, scheduled, retrying, due, oldest in db.execute(SQL["backlog_live"], (now,)):
+    tasks: dict[str, int] = defaultdict(int)
+    for queue, parked, task, scheduled, retrying, due, oldest in db.execute(SQL["backlog_live"], (now,)):
         figure = figures[queue]
         if parked in (UNCLEAR, HANDED_OVER, RUNNING):
             figure[STATE_OF[parked].value] += scheduled + retrying + due
             continue
+        tasks[task] += due
         figure["behind" if parked else "waiting"] += due + (retrying if parked else 0)
         figure["scheduled"] += scheduled
         figure["retrying"] += 0 if parked else retrying
@@ -76,47 +73,44 @@ def backlog(db: Connection, now: float) -> Backlog:
         figures[queue]["dead"] = dead
     counts = dict(db.execute(SQL["count_all"]))
     queues = tuple(QueueBacklog(queue, **figures[queue]) for queue in sorted(figures))
-    return Backlog(now, queues, counts.get("accepted", 0), counts.get("done", 0))
+    return Backlog(now, queues, counts.get("accepted", 0), counts.get("done", 0), dict(tasks))
 
 
-def _statement(wanted: Filter) -> tuple[str, object]:
+def _statement(wanted: Filter) -> str:
     states = set(wanted.states)
     if wanted.late is not None:
-        return "find_late", 1
+        return "find_late"
     if wanted.event is not None:
-        return "find_event", _json(wanted.states)
+        return "find_event"
     if states == {State.DEAD}:
-        return "find_dead", wanted.ended_after
-    if len(states) == 1 and states <= {State.UNCLEAR, State.HANDED_OVER}:
-        return "find_parked", _PARKED[states.pop()][0]
-    if states and states <= set(_PARKED):
-        return "find_live", _json([code for state in states for code in _PARKED[state]])
-    return "find_job", _json(wanted.states)
+        return "find_dead"
+    if len(states) == 1 and states <= _ASIDE:
+        return "find_parked"
+    return "find_live" if states and states <= set(_PARKED) else "find_job"
+
+
+def _parked(wanted: Filter) -> object:
+    codes = [code for state in wanted.states for code in _PARKED.get(state, ())]
+    return codes[0] if _statement(wanted) == "find_parked" else _json(codes)
 
 
 def _json(values: Any) -> str | None:
     return msgspec.json.encode(values).decode() if values else None
 
 
+def _seen(db: Connection, seqs: list[int]) -> tuple[Job, ...]:
+    return tuple(_job(row) for row in db.execute(SQL["seen_of"], (_json(seqs) or "[]",)))
+
+
 def _job(row: tuple[Any, ...]) -> Job:
-    (seq, id, task, queue, okey, priority, repeat, attempts, first_due, _, deadline, created_at,
-     parked, token, claims, charged, crashes, due_at, run_at, deadline_at, expires_at, suspect, cancel,
-     d_token, d_claims, d_charged, d_crashes, dead_at, reason, source, event_id, behind,
-     a_event, a_token, finished_at, error, result, payload, content_type) = row  # fmt: skip
-    state = STATE_OF[parked] if parked is not None else State.DEAD if d_token is not None else _ENDED[Event(a_event)]
-    live = state in _PARKED
-    ended = None if live else dead_at if state is State.DEAD else finished_at
+    (seq, id, task, queue, okey, priority, repeat, attempts, first_due, deadline, created_at, state, token, claims,
+     charged, crashes, due_at, run_at, expires_at, suspect, cancel, ended_at, error, source, event_id,
+     behind) = row  # fmt: skip
     return Job(
-        seq, id, task, queue, state, okey, priority, REPEATS[repeat],
-        token=token if live else d_token if state is State.DEAD else a_token,
-        claims=(claims if live else d_claims) or 0, charged=(charged if live else d_charged) or 0,
-        attempts=attempts, crashes=(crashes if live else d_crashes) or 0, created_at=created_at,
-        due_at=due_at if live else first_due, run_at=run_at,
-        deadline_at=deadline_at if live else None if deadline is None else first_due + deadline,
-        expires_at=expires_at if live else None, ended_at=ended,
-        error=reason if state is State.DEAD else error or "", result=result,
+        seq, id, task, queue, State(state), okey, priority, REPEATS[repeat], token, claims, charged, attempts, crashes,
+        created_at, due_at, run_at, None if deadline is None else first_due + deadline, expires_at, ended_at, error,
         event=None if source is None else (source, event_id), behind=behind, suspect=bool(suspect),
-        cancelling=bool(cancel), payload=payload, content_type=content_type,
+        cancelling=bool(cancel),
     )  # fmt: skip
 
 

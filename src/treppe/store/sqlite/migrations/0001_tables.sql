@@ -133,3 +133,31 @@ CREATE TABLE treppe_journal (
 );
 CREATE INDEX treppe_journal_stream ON treppe_journal (stream, seq);
 CREATE TABLE treppe_value (name TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
+
+CREATE VIEW treppe_seen AS         -- a job as people see it; the state is derived, never stored
+SELECT j.seq, j.id, j.task, j.queue, j.okey, j.priority, j.repeat, j.attempts, j.first_due, j.deadline, j.created_at,
+       CASE WHEN l.seq IS NOT NULL
+            THEN CASE l.parked WHEN 2 THEN 'unclear' WHEN 3 THEN 'handed_over' WHEN 4 THEN 'running' ELSE 'waiting' END
+            WHEN d.seq IS NOT NULL THEN 'dead'
+            WHEN a.event = 'cancel' THEN 'cancelled'
+            WHEN a.event = 'move' THEN 'moved'
+            ELSE 'done' END AS state,
+       coalesce(l.token, d.token, a.token) AS token,
+       coalesce(l.claims, d.claims, a.token) AS claims,
+       coalesce(l.charged, d.charged, 0) AS charged,
+       coalesce(l.crashes, d.crashes, 0) AS crashes,
+       coalesce(l.due_at, j.first_due) AS due_at,
+       l.run_at, l.expires_at, l.suspect, l.cancel,
+       CASE WHEN l.seq IS NULL THEN coalesce(d.dead_at, a.finished_at) END AS ended_at,
+       coalesce(d.reason, a.error, '') AS error,
+       e.source, e.id AS event_id,
+       CASE l.parked WHEN 1 THEN coalesce(
+         (SELECT o.id FROM treppe_slot s JOIN treppe_job o ON o.seq = s.seq
+          WHERE s.queue = j.queue AND s.okey = j.okey AND s.n = 0),
+         (SELECT o.id FROM treppe_live h JOIN treppe_job o ON o.seq = h.seq
+          WHERE h.queue = j.queue AND h.okey = j.okey ORDER BY h.due_at, h.seq LIMIT 1)) END AS behind
+FROM treppe_job j
+LEFT JOIN treppe_live l ON l.seq = j.seq
+LEFT JOIN treppe_dead d ON d.seq = j.seq
+LEFT JOIN treppe_event e ON e.seq = j.event
+LEFT JOIN treppe_attempt a ON a.seq = j.seq AND a.n = (SELECT max(n) FROM treppe_attempt x WHERE x.seq = j.seq);

@@ -1,23 +1,7 @@
-SELECT j.seq, j.id, j.task, j.queue, j.okey, j.priority, j.repeat, j.attempts, j.first_due, j.expires, j.deadline, j.created_at,
-       l.parked, l.token, l.claims, l.charged, l.crashes, l.due_at, l.run_at, l.deadline_at, l.expires_at, l.suspect, l.cancel,
-       d.token, d.claims, d.charged, d.crashes, d.dead_at, d.reason,
-       e.source, e.id,
-       CASE l.parked WHEN 1 THEN coalesce(
-         (SELECT o.id FROM treppe_slot s JOIN treppe_job o ON o.seq = s.seq
-          WHERE s.queue = j.queue AND s.okey = j.okey AND s.n = 0),
-         (SELECT o.id FROM treppe_live h JOIN treppe_job o ON o.seq = h.seq
-          WHERE h.queue = j.queue AND h.okey = j.okey ORDER BY h.due_at, h.seq LIMIT 1)) END,
-       a.event, a.token, a.finished_at, a.error, NULL,
-       NULL, coalesce(e.content_type, j.content_type)
-FROM treppe_event e CROSS JOIN treppe_job j ON j.event = e.seq
-LEFT JOIN treppe_live l ON l.seq = j.seq
-LEFT JOIN treppe_dead d ON d.seq = j.seq
-LEFT JOIN treppe_attempt a ON a.seq = j.seq AND a.n = (SELECT max(n) FROM treppe_attempt x WHERE x.seq = j.seq)
-WHERE j.seq < ?1
-  AND (?2 IS NULL OR j.queue = ?2) AND (?3 IS NULL OR j.task = ?3) AND (?4 IS NULL OR j.okey = ?4)
-  AND e.source = ?5 AND e.id = ?6
-  AND (?7 IS NULL OR instr(j.id, ?7) > 0 OR instr(coalesce(a.error, ''), ?7) > 0)
-  AND (?8 IS NULL OR CASE WHEN l.seq IS NOT NULL THEN CASE l.parked WHEN 2 THEN 'unclear' WHEN 3 THEN 'handed_over' WHEN 4 THEN 'running' ELSE 'waiting' END
-                          WHEN d.seq IS NOT NULL THEN 'dead' WHEN a.event = 'cancel' THEN 'cancelled' WHEN a.event = 'move' THEN 'moved' ELSE 'done' END
-       IN (SELECT value FROM json_each(?8)))
-ORDER BY j.seq DESC LIMIT ?9
+SELECT v.seq FROM treppe_event e CROSS JOIN treppe_job j ON j.event = e.seq CROSS JOIN treppe_seen v ON v.seq = j.seq
+WHERE e.source = :source AND e.id = :event AND v.seq < :after
+  AND (:queue IS NULL OR v.queue = :queue) AND (:task IS NULL OR v.task = :task) AND (:key IS NULL OR v.okey = :key)
+  AND (:text IS NULL OR EXISTS (SELECT 1 FROM treppe_seen v WHERE v.seq = v.seq
+                                AND (instr(v.id, :text) > 0 OR instr(v.error, :text) > 0)))
+  AND (:states IS NULL OR v.state IN (SELECT value FROM json_each(:states)))
+ORDER BY v.seq DESC LIMIT :n

@@ -1,1 +1,1 @@
-SELECT count(*) FROM treppe_schema
+SELECT step FROM treppe_schema
