@@ -35,8 +35,8 @@ def plan() -> Generator[Statement, list[tuple[object, ...]], None]:
     """The same as statements for somebody else's connection."""
     known = yield SQL["schema_exists"], ()
     applied = (yield SQL["schema_get"], ()) if known else []
-    for statement in _statements(_missing([str(row[0]) for row in applied])):
-        yield statement  # noqa: UP028 - what is sent in is nobody's
+    for statement in _statements(_missing([str(row[0]) for row in applied])):  # noqa: UP028 - a list takes no send()
+        yield statement
 
 
 def _applied(db: Connection) -> list[str]:
