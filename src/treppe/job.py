@@ -317,7 +317,10 @@ class Settlement(msgspec.Struct, gc=False):
 
 
 class Grant(msgspec.Struct, frozen=True):
-    """How many jobs of a queue may start, and when. ``flow`` is the queue's new value to keep."""
+    """How many jobs of a queue may start, and when.
+
+    ``flow`` is the queue's new value to keep; None = as it was, ``b""`` = nothing to remember any more.
+    """
 
     n: int
     flow: bytes | None = None

@@ -45,10 +45,10 @@ def post():
 
 @pytest.fixture
 def alerts(store, clock, post):
-    def make(*named, language="en", calm=60.0, held_after=300.0, on=store, **fields):
+    def make(*named, language="en", calm=60.0, on=store, **fields):
         named = named or (Alert("me", (ME,), **fields),)
         settings = Settings(alerts={alert.name: alert for alert in named}, language=language, web=PUBLIC)
-        return Alerts(on, settings, Figures(on, PACER, clock=clock), send=post, calm=calm, held_after=held_after)
+        return Alerts(on, settings, Figures(on, PACER, clock=clock), send=post, calm=calm)
 
     return make
 

@@ -157,6 +157,7 @@ class Alert(msgspec.Struct, frozen=True):
     sender: str = "treppe@localhost"
     allow_networks: tuple[str, ...] = ()
     allow_http: bool = False
+    held_after: float = 300.0  # seconds a queue must be held before it is told: a minute of throttling is daily life
     digest: float = 3600.0  # the first at once, then one digest per so many seconds
 
 

@@ -209,6 +209,7 @@ def _alert(secret: Convert) -> Shape:
             "sender": text(r"[^\s@<>]+@[^\s@<>]+", 'Write an address, e.g. "treppe@example.com"', 254),
             "allow_networks": _networks,
             "allow_http": flag,
+            "held_after": duration(0, 7 * DAY),
             "digest": duration(1, 7 * DAY),
         },
         later=("email", "slack", "text", "over", "quiet"),

@@ -39,9 +39,6 @@ PREFIX: Final = "alert:"
 CALM: Final = 60.0
 """Seconds a condition must be gone before the all-clear: what flickers is told once."""
 
-HELD_AFTER: Final = 300.0
-"""Seconds a queue must be held before anybody is told: throttling for a minute is daily life."""
-
 
 class Recipient(msgspec.Struct, frozen=True):
     """One address of one alert. Its journal name is stable over restarts and over changes of the list."""
@@ -103,10 +100,9 @@ class Alerts:
         *,
         send: Send = send_by_channel,
         calm: float = CALM,
-        held_after: float = HELD_AFTER,
     ) -> None:
         self._store, self._figures, self._send = store, figures, send
-        self._calm, self._held_after = calm, held_after
+        self._calm = calm
         self._words = Words(settings.language)
         self._board = board_address(settings)
         self._recipients = recipients(settings)
@@ -156,7 +152,7 @@ class Alerts:
 
     def _swapped(self, recipient: Recipient, sight: Sight, name: str, old: bytes | None) -> bytes | None:
         known, now = _known(old), self._store.now()
-        patience = self._held_after if sight.rule == "held" else 0.0
+        patience = recipient.alert.held_after if sight.rule == "held" else 0.0
         timing = Timing(patience, self._calm, recipient.alert.digest)
         episode, tone = episodes.step(known, sight.finding, now, timing)
         if episode is not None and tone is not None:

@@ -269,6 +269,8 @@ class Worker:
                 by_crew[run.handler.in_loop].append(run)
                 self._held.pop((run.claim.seq, run.claim.token), None)
                 self._unwritten.append(self._settlement(run))
+                if run.outcome is not None and run.outcome.kind is Kind.THROTTLED:
+                    self._crews[run.handler.in_loop].return_unstarted(run.claim.queue)
             for in_loop, runs in by_crew.items():
                 self._crews[in_loop].let_go(runs)
 

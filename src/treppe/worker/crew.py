@@ -127,8 +127,8 @@ class Crew:
             if run.started is not None:
                 self._mean += 0.05 * (run.ended - run.started - self._mean)
 
-    def return_unstarted(self) -> None:
-        """Give back what lies ready and was never started."""
+    def return_unstarted(self, queue: str | None = None) -> None:
+        """Give back what was never started, of one queue or of all."""
 
     def give_up(self, run: Run, outcome: Outcome) -> None:
         """End a run from outside: its time is over."""
@@ -164,10 +164,12 @@ class ThreadCrew(Crew):
             self._wake.put(True)
         return bool(self._ready)
 
-    def return_unstarted(self) -> None:
-        while self._ready:
-            with suppress(IndexError):
-                self._ended.add(self._ready.popleft(), RELEASED)
+    def return_unstarted(self, queue: str | None = None) -> None:
+        for run in list(self._ready):
+            if queue in (None, run.claim.queue):
+                with suppress(ValueError):  # a thread was faster
+                    self._ready.remove(run)
+                    self._ended.add(run, RELEASED)
 
     def give_up(self, run: Run, outcome: Outcome) -> None:
         run.abandoned = True
@@ -214,7 +216,7 @@ class LoopCrew(Crew):
     def __init__(self, size: int, ended: Ended, factory: Callable[[], asyncio.AbstractEventLoop] | None = None) -> None:
         super().__init__(size, ended)
         self._loop = (factory or asyncio.new_event_loop)()
-        self._tasks: dict[int, asyncio.Task[None]] = {}
+        self._tasks: dict[int, tuple[Run, asyncio.Task[None]]] = {}
         self._waiting: deque[Run] = deque()
         self._closers: list[Callable[[], Awaitable[None]]] = []
         self._thread: threading.Thread | None = None
@@ -230,9 +232,9 @@ class LoopCrew(Crew):
             self._thread.start()
         self._loop.call_soon_threadsafe(self._start, runs)
 
-    def return_unstarted(self) -> None:
+    def return_unstarted(self, queue: str | None = None) -> None:
         if self._thread is not None:
-            self._loop.call_soon_threadsafe(self._return_waiting)
+            self._loop.call_soon_threadsafe(self._return_waiting, queue)
 
     def give_up(self, run: Run, outcome: Outcome) -> None:
         run.abandoned = True
@@ -250,8 +252,7 @@ class LoopCrew(Crew):
         self._waiting.extend(runs)
         while self._waiting and len(self._tasks) < self.size:
             run = self._waiting.popleft()
-            task = self._loop.create_task(self._work(run))
-            self._tasks[id(run)] = task
+            self._tasks[id(run)] = (run, self._loop.create_task(self._work(run)))
 
     async def _work(self, run: Run) -> None:
         try:
@@ -270,17 +271,22 @@ class LoopCrew(Crew):
             self._start([])
 
     def _cancel(self, run: Run) -> None:
-        if task := self._tasks.get(id(run)):
-            task.cancel()
+        if id(run) in self._tasks:
+            self._tasks[id(run)][1].cancel()
 
-    def _return_waiting(self) -> None:
-        while self._waiting:
-            self._ended.add(self._waiting.popleft(), RELEASED)
+    def _return_waiting(self, queue: str | None) -> None:
+        for run in [run for run in self._waiting if queue in (None, run.claim.queue)]:
+            self._waiting.remove(run)
+            self._ended.add(run, RELEASED)
+        for run, task in list(self._tasks.values()):
+            if run.started is None and queue in (None, run.claim.queue):
+                task.cancel()
 
     async def _finish(self) -> None:
-        for task in list(self._tasks.values()):
+        tasks = [task for _, task in self._tasks.values()]
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
         for closer in self._closers:
             await closer()
 
@@ -300,9 +306,13 @@ def run_plainly(run: Run) -> Outcome:
 async def run_in_loop(run: Run) -> Outcome:
     """The same for an async handler, within its time limit."""
     limit = run.handler.timeout
+    outcome: Any
     try:
+        if limit is None:
+            outcome = run.handler.run(run)
+            return _checked(await outcome)
         async with asyncio.timeout(limit):
-            outcome: Any = run.handler.run(run)
+            outcome = run.handler.run(run)
             return _checked(await outcome)
     except TimeoutError:
         return timed_out(limit)

@@ -18,10 +18,11 @@ from treppe.store.protocol import Claimed, Pace, Wanted
 from treppe.store.sqlite.database import SQL, Connection
 from treppe.store.sqlite.journal import value_of
 from treppe.store.sqlite.putting import REPEATS
-from treppe.store.sqlite.scanning import OKEY, QUEUE, REPEAT, SEQ, Marks, Row, Scan
+from treppe.store.sqlite.scanning import OKEY, QUEUE, REPEAT, SEEN_TRIED, SEQ, Marks, Row, Scan
 
 AHEAD = 1.0
 MAX_REPORTS = 500
+PROBES = 10  # so many are looked at for one that never failed: it tells more about the other side
 
 
 class Claimer:
@@ -119,6 +120,8 @@ class _Turn:
         return tuple(self.claims)
 
     def next_in(self) -> float | None:
+        if self.scan.sweep_in is not None:
+            self._look_again_in(self.scan.sweep_in)
         return self.soonest
 
     def suspects_wait(self) -> bool:
@@ -161,8 +164,8 @@ class _Turn:
             return self.scan.candidates(queue, bands, grant.n, served)
         for repeat in range(len(REPEATS)):  # a probe is a job that may be repeated, if there is one
             for band in bands:
-                if rows := self.scan.leaders(queue, band, 1, least=repeat, most=repeat):
-                    return rows
+                if rows := self.scan.leaders(queue, band, PROBES, least=repeat, most=repeat):
+                    return sorted(rows, key=lambda row: row[SEEN_TRIED] is not None)[:1]
         return []
 
     def _take_suspect(self, row: Row) -> None:
@@ -225,7 +228,10 @@ class _Turn:
         return _Known(queue, flow, reports, [row[0] for row in rows], slots)
 
     def _keep_flow(self, known: _Known, grant: Grant) -> None:
-        if grant.flow is not None and grant.flow != known.flow:
+        if grant.flow == b"":
+            if known.flow is not None:
+                self.db.execute(SQL["value_delete"], (f"flow:{known.queue}", known.flow))
+        elif grant.flow is not None and grant.flow != known.flow:
             self.db.execute(SQL["value_put"], (f"flow:{known.queue}", grant.flow))
         if known.folded:
             self.db.executemany(SQL["journal_drop"], [(f"report:{known.queue}", seq) for seq in known.folded])

@@ -16,7 +16,7 @@ MAX_PARKED = 500
 AGED_EVERY = 10
 
 Row = tuple[Any, ...]
-SEQ, TOKEN, QUEUE, OKEY, REPEAT, DUE_AT, EVENT, RUN_AT = 0, 2, 4, 7, 8, 13, 19, 20
+SEQ, QUEUE, OKEY, REPEAT, DUE_AT, SEEN_TRIED, RUN_AT = 0, 4, 7, 8, 13, 17, 20
 
 Place = tuple[float, int]
 Lane = tuple[str, int, frozenset[str]]
@@ -43,6 +43,11 @@ class Marks:
         self._places.pop(lane, None)
         return START
 
+    def left(self, lane: Lane) -> float | None:
+        """Seconds until the lane's next full sweep, or None where there is no mark."""
+        _, until = self._places.get(lane, (START, 0.0))
+        return max(0.0, until - time.perf_counter()) if until else None
+
     def keep(self, lane: Lane, place: Place, took: float) -> None:
         """Remember where the first row was found, if finding it took long."""
         if took > QUICK:
@@ -58,6 +63,7 @@ class Scan:
         self.tasks = msgspec.json.encode(sorted(wanted.tasks)).decode()
         self.risky = 0  # jobs taken that must not be repeated
         self.parked = 0
+        self.sweep_in: float | None = None  # seconds until a lane is looked at again from its beginning
         self._marks = marks
 
     def suspects(self) -> list[Row]:
@@ -109,8 +115,13 @@ class Scan:
                 risky += 1 if row[REPEAT] else 0
                 found.append(row)
             if len(rows) < limit:
+                self._remember_sweep(self._marks.left(lane))
                 break
         return found
+
+    def _remember_sweep(self, left: float | None) -> None:
+        if left is not None:
+            self.sweep_in = left if self.sweep_in is None else min(self.sweep_in, left)
 
     def _is_wanted(self, queue: str) -> bool:
         return self.wanted.queues is None or queue in self.wanted.queues
