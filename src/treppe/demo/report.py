@@ -66,7 +66,7 @@ def _figures(result: Result) -> Iterator[str]:
     yield "  delivered " + ", ".join(f"{name} {n:,}" for name, n in figures.delivered.items())
     yield f"  lost {figures.lost:,}, doubled {figures.duplicates_at_remote:,}, overtaken {figures.order_violations:,}"
     yield f"  peak: {figures.peak_backlog:,} jobs waiting, the oldest for {figures.peak_age_s} s"
-    yield f"  accounting shut {result.holds} times"
+    yield f"  accounting shut {result.holds} time{'s' * (result.holds != 1)}"
     if figures.restart_after_kill_s is not None:
         yield f"  {figures.restart_after_kill_s} s after the kill -9 the last of its jobs was found again"
 
