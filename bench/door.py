@@ -1,6 +1,7 @@
-"""How many webhooks a second the door puts on disk, beside what an empty Starlette endpoint answers on the same server.
+"""The two processes of the door's measure: `python -m bench.door serve KIND FOLDER` and `… load PORT SECONDS N`.
 
-Server and load generator are processes of their own. Every request is a new event of 1 KiB with its own signature.
+The server is the one of `treppe up`, with the door behind it or, to compare with, an empty Starlette endpoint. Every
+request is a new event of 1 KiB with its own signature, made before the clock starts.
 """
 
 from __future__ import annotations
@@ -8,83 +9,61 @@ from __future__ import annotations
 import asyncio
 import base64
 import hmac
-import json
 import signal
-import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from itertools import chain, islice
 from pathlib import Path
-from statistics import median
 from typing import Any
+
+import msgspec
+
+from bench.figures import share
 
 SECRET = b"bench"
 BODY = 1024
-ROUNDS = 3
-KINDS = ("empty", "door", "fan_out")
+WARM = 0.5
+MADE_BEFORE = 12_000
+"""Requests made before the clock starts, for each second; more are made while it runs."""
+
+FANS = {"door": ("crm",), "fan_out": ("crm", "accounting", "stock", "mail")}
+"""The destinations that each event goes to."""
 
 
-def run(seconds: float = 5.0, connections: int = 32) -> dict[str, Any]:
-    """Measure each kind of server in turn, several times; the medians, with the ratio the door has to reach."""
-    measured: dict[str, list[dict[str, float]]] = {kind: [] for kind in KINDS}
-    for _ in range(ROUNDS):
-        for kind in KINDS:
-            measured[kind].append(_measure(kind, seconds, connections))
-    middle = {
-        f"{kind}_{figure}": median(one[figure] for one in rounds)
-        for kind, rounds in measured.items()
-        for figure in ("per_s", "p50_ms", "p99_ms")
-    }
-    return {
-        "seconds": seconds,
-        "connections": connections,
-        "body_bytes": BODY,
-        **middle,
-        "ratio": middle["door_per_s"] / middle["empty_per_s"],
-        "fan_out_ratio": middle["fan_out_per_s"] / middle["empty_per_s"],
-    }
+class Load(msgspec.Struct):
+    """What the load generator saw. ``cpu`` is the share of a core that it took for itself."""
+
+    answered: int  # warming up included
+    per_s: float
+    p50_ms: float
+    p99_ms: float
+    cpu: float
 
 
-def _measure(kind: str, seconds: float, connections: int) -> dict[str, float]:
-    with _server(kind) as port:
-        command = [sys.executable, "-m", "bench.door", "load", kind, str(port), str(seconds), str(connections)]
-        done = subprocess.run(command, stdout=subprocess.PIPE, check=True, timeout=seconds * 10 + 60)
-    figures: dict[str, float] = json.loads(done.stdout)
-    return figures
-
-
-@contextmanager
-def _server(kind: str) -> Iterator[int]:
-    with tempfile.TemporaryDirectory(dir=".") as folder:
-        command = [sys.executable, "-m", "bench.door", "serve", kind, folder]
-        server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        assert server.stdout is not None
-        try:
-            yield int(server.stdout.readline())
-        finally:
-            server.send_signal(signal.SIGTERM)
-            server.wait(timeout=30)
-            server.stdout.close()
+def database_of(folder: Path) -> Path:
+    """Where the door of this measure keeps its events."""
+    return folder / "door.db"
 
 
 # The server's side
 
 
-def _serve(kind: str, folder: str) -> None:
+def serve(kind: str, folder: str) -> None:
+    """Serve until SIGTERM; the port is printed once it listens."""
     from treppe.config import Web
     from treppe.door.server import serve
 
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     web = Web(port=0, max_connections=1000, max_connections_per_ip=1000)
-    app = _empty_app() if kind == "empty" else _door_app(kind, folder, web)
+    app = empty_app() if kind == "empty" else door_app(FANS[kind], Path(folder), web)
     serve(app, web, ready=lambda host, port: print(port, flush=True), stop=stop)
 
 
-def _empty_app() -> Any:
+def empty_app() -> Any:
+    """The least that answers 202."""
     from starlette.applications import Starlette
     from starlette.responses import Response
     from starlette.routing import Route
@@ -95,7 +74,8 @@ def _empty_app() -> Any:
     return Starlette(routes=[Route("/in/shop", empty, methods=["POST"])])
 
 
-def _door_app(kind: str, folder: str, web: Any) -> Any:
+def door_app(destinations: tuple[str, ...], folder: Path, web: Any) -> Any:
+    """The door behind its guard, as `treppe up` puts them together."""
     from treppe.config import Destination, Secret, Source
     from treppe.door.disk import DiskWatch
     from treppe.door.guard import Guard
@@ -103,54 +83,50 @@ def _door_app(kind: str, folder: str, web: Any) -> Any:
     from treppe.intake import Batcher, Intake
     from treppe.store.sqlite import SQLiteStore
 
-    store = SQLiteStore(Path(folder) / "bench.db")
+    store = SQLiteStore(database_of(folder))
     store.migrate()
-    names = ("crm",) if kind == "door" else ("crm", "accounting", "stock", "mail")
-    destinations = {name: Destination(name, f"https://{name}.example/in") for name in names}
-    source = Source("shop", "shopify", (Secret(f"plain:{SECRET.decode()}"),), send_to=names)
-    disk = DiskWatch(Path(folder))
-    door = Door({"shop": source}, destinations, Batcher(Intake(store)), store.journal, disk=disk)
+    targets = {name: Destination(name, f"https://{name}.example/in") for name in destinations}
+    source = Source("shop", "shopify", (Secret(f"plain:{SECRET.decode()}"),), send_to=destinations)
+    door = Door({"shop": source}, targets, Batcher(Intake(store)), store.journal, disk=DiskWatch(folder))
     return Guard(door, web, door.max_body)
 
 
 # The load generator's side
 
 
-def _load(kind: str, port: int, seconds: float, connections: int) -> None:
-    try:
-        import uvloop as loops
-    except ImportError:
-        loops = asyncio
-    print(json.dumps(loops.run(_load_for(port, seconds, connections))))
+def load(port: str, seconds: str, connections: str) -> None:
+    """Keep so many connections busy for so long, then print a :class:`Load`."""
+    figures = asyncio.run(load_for(int(port), float(seconds), int(connections)))
+    print(msgspec.json.encode(figures).decode())
 
 
-async def _load_for(port: int, seconds: float, connections: int) -> dict[str, float]:
+async def load_for(port: int, seconds: float, connections: int) -> Load:
+    """The same in this process."""
+    fresh = requests_to(port)
+    requests = chain(list(islice(fresh, int(MADE_BEFORE * (seconds + WARM)))), fresh)
     loop = asyncio.get_running_loop()
-    requests = _requests(port)
-    clients = []
-    for _ in range(connections):
-        _, client = await loop.create_connection(lambda: _Client(requests), "127.0.0.1", port)
-        clients.append(client)
-    await asyncio.sleep(0.5)  # warm
-    for client in clients:
-        client.times.clear()
-    began = time.perf_counter()
+    clients = [(await loop.create_connection(lambda: Client(requests), "127.0.0.1", port))[1] for _ in range(connections)]
+    await asyncio.sleep(WARM)
+    warm = [len(client.times) for client in clients]
+    began, busy = time.perf_counter(), time.process_time()
     await asyncio.sleep(seconds)
-    took = time.perf_counter() - began
-    times = sorted(each for client in clients for each in client.times)
-    refused = sum(client.refused for client in clients)
-    if refused or not times:
-        raise SystemExit(f"{refused} answers were not 2xx")
-    share = len(times) / took
-    return {"per_s": share, "p50_ms": times[len(times) // 2] * 1000, "p99_ms": times[int(len(times) * 0.99)] * 1000}
+    took, busy = time.perf_counter() - began, time.process_time() - busy
+    times = [took for client, skip in zip(clients, warm, strict=True) for took in client.times[skip:]]
+    if broken := sum(client.broken for client in clients):
+        raise SystemExit(f"{broken} answers were no 2xx")
+    if not times:
+        raise SystemExit("there was no answer")
+    return Load(
+        sum(warm) + len(times), len(times) / took, share(times, 0.5) * 1000, share(times, 0.99) * 1000, busy / took
+    )
 
 
-class _Client(asyncio.Protocol):
+class Client(asyncio.Protocol):
     """Sends the next request as soon as the last one is answered."""
 
     def __init__(self, requests: Iterator[bytes]) -> None:
         self.times: list[float] = []
-        self.refused = 0
+        self.broken = 0
         self._requests = requests
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -162,9 +138,12 @@ class _Client(asyncio.Protocol):
         head, end, body = self._answer.partition(b"\r\n\r\n")
         length = int(head.partition(b"content-length: ")[2].partition(b"\r\n")[0] or b"0")
         if end and len(body) >= length:
-            self.refused += not head.startswith(b"HTTP/1.1 2")
+            self.broken += not head.startswith(b"HTTP/1.1 2")
             self.times.append(time.perf_counter() - self._began)
             self._next()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self.broken += 1
 
     def _next(self) -> None:
         self._answer = b""
@@ -172,7 +151,7 @@ class _Client(asyncio.Protocol):
         self._transport.write(next(self._requests))
 
 
-def _requests(port: int) -> Iterator[bytes]:
+def requests_to(port: int) -> Iterator[bytes]:
     """Signed webhooks, each with an id and a body of its own."""
     number = 0
     while True:
@@ -189,10 +168,5 @@ def _requests(port: int) -> Iterator[bytes]:
 
 
 if __name__ == "__main__":
-    role, *arguments = sys.argv[1:] or ["run"]
-    if role == "serve":
-        _serve(*arguments)
-    elif role == "load":
-        _load(arguments[0], int(arguments[1]), float(arguments[2]), int(arguments[3]))
-    else:
-        print(json.dumps(run(*map(float, arguments[:1])), indent=1))
+    role, *arguments = sys.argv[1:]
+    {"serve": serve, "load": load}[role](*arguments)

@@ -1,9 +1,11 @@
 """The one way in: what is refused and how it is said, new ids, and group commit for event loops."""
 
 import asyncio
+import sqlite3
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 
 import msgspec
 import pytest
@@ -159,11 +161,21 @@ def test_inside_a_foreign_transaction_is_refused_by_a_store_that_cannot(store, m
         Intake(store).plan([JOB])
 
 
-def test_inside_a_foreign_transaction_the_same_rules_hold(intake):
+def test_inside_a_foreign_transaction_the_same_rules_hold(intake, store, tmp_path):
     with pytest.raises(InvalidJob, match="queue is 'Bad'"):
         intake.plan([job(queue="Bad")])
-    statement, _parameters = next(intake.plan([JOB]))
-    assert "insert" in statement.lower()
+    with closing(sqlite3.connect(tmp_path / "jobs.db")) as mine, mine:
+        assert carried_out(intake.plan([JOB]), mine).jobs[0].id == "invoice:42"
+    assert store.get("invoice:42").queue == "lexware"
+
+
+def carried_out(plan, connection):
+    rows = None
+    while True:
+        try:
+            rows = connection.execute(*plan.send(rows)).fetchall()
+        except StopIteration as end:
+            return end.value
 
 
 def test_a_taken_id_is_an_answer_and_an_error_only_where_it_is_wanted(intake):

@@ -98,19 +98,30 @@ def new_id() -> str:
 
 
 class Batcher:
-    """Group commit for event loops: what arrives while one batch is being committed shares the next.
+    """Group commit for event loops: concurrent callers share one commit, a lone one does not wait for others.
 
     ``await put(...)`` returns only after the commit. Works in any number of loops. The store is called in one
     thread of its own, with at most ``most`` entries at once; when more than ``room`` entries or ``room_bytes`` bytes
     wait, or an entry waited longer than ``patience`` seconds, its caller gets StoreUnavailable instead of waiting on.
+
+    After a commit the thread waits for as many entries as were under way just then, but never longer than ``linger``
+    seconds: whoever was just answered often has the next one ready, and one large commit costs less than two.
     """
 
     def __init__(
-        self, intake: Intake, most: int = 100, room: int = 2000, room_bytes: int = 64 << 20, patience: float = 4.0
+        self,
+        intake: Intake,
+        most: int = 100,
+        room: int = 2000,
+        room_bytes: int = 64 << 20,
+        patience: float = 4.0,
+        linger: float = 0.002,
     ) -> None:
         self._intake = intake
-        self._most, self._room, self._room_bytes, self._patience = most, room, room_bytes, patience
-        self._lock = threading.Lock()
+        self._most, self._room, self._room_bytes = most, room, room_bytes
+        self._patience, self._linger = patience, linger
+        self._enough = threading.Condition(threading.Lock())
+        self._wanted = 1  # so many entries make a batch
         self._waiting: deque[_Entry] = deque()
         self._waiting_bytes = 0
         self._working = self._closed = False
@@ -126,7 +137,7 @@ class Batcher:
             self._intake.check(jobs, events)
         loop = asyncio.get_running_loop()
         entry = _Entry(jobs, events, loop)
-        with self._lock:
+        with self._enough:
             self._admit(entry)
         late = loop.call_later(self._patience, self._give_up, entry.future)
         try:
@@ -136,8 +147,9 @@ class Batcher:
 
     def close(self) -> None:
         """Commit what waits, then end the thread. Later puts raise StoreUnavailable."""
-        with self._lock:
+        with self._enough:
             self._closed = True
+            self._enough.notify()
         self._thread.shutdown()
 
     def _admit(self, entry: _Entry) -> None:
@@ -151,9 +163,12 @@ class Batcher:
         if not self._working:
             self._working = True
             self._thread.submit(self._work)
+        elif len(self._waiting) >= self._wanted:
+            self._enough.notify()
 
     def _work(self) -> None:
-        while entries := self._next_batch():
+        entries: list[_Entry] = []
+        while entries := self._next_batch(len(entries)):
             ends: dict[asyncio.AbstractEventLoop, list[_End]] = defaultdict(list)
             for entry, end in self._put(entries):
                 ends[entry.loop].append((entry, end))
@@ -161,10 +176,12 @@ class Batcher:
                 with suppress(RuntimeError):  # that loop is closed: nobody waits there any more
                     loop.call_soon_threadsafe(_answer, settled)
 
-    def _next_batch(self) -> list[_Entry]:
+    def _next_batch(self, just_answered: int) -> list[_Entry]:
         batch: list[_Entry] = []
         size = 0
-        with self._lock:
+        with self._enough:
+            self._wanted = min(self._most, just_answered + len(self._waiting))
+            self._enough.wait_for(lambda: len(self._waiting) >= self._wanted or self._closed, self._linger)
             while self._waiting and len(batch) < self._most and size < _BATCH_BYTES:
                 batch.append(self._waiting.popleft())
                 size += batch[-1].size

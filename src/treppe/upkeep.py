@@ -27,7 +27,11 @@ class Upkeep:
         """The store did not answer: give everybody one lease to renew."""
         self._lapse_from = self._clock() + self._store.lease
 
+    @property
+    def patience(self) -> float:
+        """Seconds until it may lapse anything."""
+        return max(0.0, self._lapse_from - self._clock())
+
     def round(self) -> Upkept:
         """One bounded round; ``more`` says that the next one should come soon."""
-        may_lapse = self._clock() >= self._lapse_from
-        return self._store.upkeep(AFTER_LAPSE if may_lapse else None)
+        return self._store.upkeep(None if self.patience else AFTER_LAPSE)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import msgspec
@@ -39,9 +40,10 @@ class Block(msgspec.Struct, frozen=True):
 
 def blocks(page: str) -> list[Block]:
     """All fenced blocks of a page text, in order."""
-    matches = list(FENCE.finditer(page))
+    matches: list[re.Match[str] | None] = [*FENCE.finditer(page), None]
     found = []
-    for match, follower in zip(matches, [*matches[1:], None], strict=True):
+    for match, follower in pairwise(matches):
+        assert match
         between = "" if follower is None else page[match.end() : follower.start()]
         answers = follower is not None and follower[1] == "text" and not between.strip()
         remark = REMARK.search(page[: match.start()])

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Concatenate, Literal, ParamSpec, Protocol, TypeVar, overload
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, Unpack, final, overload
 
 import msgspec
 
 from treppe.app.context import Context
 from treppe.app.endings import Bury, Down, Ending, Retry, Unclear, Wait
-from treppe.app.task import Bound, Duration, Task, options
-from treppe.config import Backoff, Queue
-from treppe.config.parse import rate as parse_rate
+from treppe.app.functions import name_given, name_of, refuse_no_task
+from treppe.app.options import Given, options
+from treppe.app.queues import paced
+from treppe.app.task import Bound, Task
+from treppe.config import Queue
 from treppe.config.parse import sqlite_path
 from treppe.door import within as guest
 from treppe.errors import ConfigError, NotFound, StoreError
@@ -42,17 +46,20 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def open_store(url: str, *, migrate: bool = True) -> SQLiteStore:
+def open_store(
+    url: str, *, migrate: bool = True, durable: bool = True, clock: Callable[[], float] = time.time
+) -> SQLiteStore:
     """The store behind a URL such as ``sqlite:///treppe.db``; its tables are brought up to date.
 
-    ConfigError for a URL that names none, StoreError when it cannot be opened.
+    ``durable=False`` and another ``clock`` (Unix seconds) are for tests. ConfigError for a URL that names no store,
+    StoreError when it cannot be opened.
     """
     path = sqlite_path(url)
     if not path.parent.is_dir():
         raise StoreError(
             f'{path}: the folder "{path.parent}" does not exist. Create it, or name another file in `store`'
         )
-    store = SQLiteStore(path)
+    store = SQLiteStore(path, clock=clock, durable=durable)
     if migrate:
         store.migrate()
     return store
@@ -81,61 +88,68 @@ class Treppe:
     def __init__(self, store: str | Store = "sqlite:///treppe.db") -> None:
         self.tasks: dict[str, Task[Any, Any]] = {}
         self.queues: dict[str, Queue] = {}
-        self._url = store if isinstance(store, str) else None
+        self._url = store if isinstance(store, str) else ""
         self._store: Store | None = None if isinstance(store, str) else store
+        self._opening = threading.Lock()
+        if isinstance(store, str):
+            sqlite_path(store)  # a mistake is told here, not at the first job
 
     @property
     def store(self) -> Store:
         """The store, opened now if it was not yet."""
-        if self._store is None:
-            self._store = open_store(self._url or "")
-        return self._store
+        with self._opening:
+            if self._store is None:
+                self._store = open_store(self._url)
+            return self._store
+
+    def close(self) -> None:
+        """Let go of the store's connections; the next use opens them again."""
+        if self._store is not None:
+            self._store.close()
 
     def queue(self, name: str, *, rate: str | None = None, burst: int = 1, concurrent: int | None = None) -> None:
-        """Give a queue its pace, for all workers together: ``rate="300/15s"``, ``concurrent=2``."""
-        self.queues[name] = Queue(name, None if rate is None else parse_rate(rate), burst, concurrent)
+        """Give a queue its pace, for all workers together: ``rate="300/15s"``, ``concurrent=2``.
 
+        A name may end in ``*``: each queue that begins so gets a pace of its own. ConfigError for what cannot be.
+        """
+        if name in self.queues:
+            raise ConfigError(f'queue "{name}"', "its pace is set already", "Say all of it in one place")
+        self.queues[name] = paced(name, rate, burst, concurrent)
+
+    @overload
+    def task(self, function: Callable[Concatenate[_Anything, P], R], /) -> Task[..., R]: ...
     @overload
     def task(self, function: Callable[Concatenate[Context, P], R], /) -> Task[P, R]: ...
     @overload
     def task(self, function: Callable[P, R], /) -> Task[P, R]: ...
     @overload
-    def task(
-        self,
-        function: None = None,
-        /,
-        *,
-        name: str | None = None,
-        queue: str | None = None,
-        attempts: int | None = None,
-        crashes: int | None = None,
-        deadline: Duration | None = None,
-        expires: Duration | None = None,
-        timeout: Duration | None = None,
-        key: str | None = None,
-        repeat: Literal["safe", "ask"] | None = None,
-        priority: int | None = None,
-        keep: Duration | None = None,
-        backoff: Backoff | None = None,
-        skip_dead: bool | None = None,
-        down: type[BaseException] | tuple[type[BaseException], ...] = (),
-    ) -> Decorator: ...
+    def task(self, function: None = None, /, *, name: str | None = None, **given: Unpack[Given]) -> Decorator: ...
 
-    def task(self, function: Callable[..., Any] | None = None, /, *, name: str | None = None, **given: Any) -> Any:
+    def task(self, function: Any = None, /, *, name: str | None = None, **given: Unpack[Given]) -> Any:
         """Make a function a task.
 
-        ``queue`` (default: the task's own name) is the unit of pace. ``attempts`` are charged tries (5).
-        ``deadline`` is a promise that is told when broken, ``expires`` ("14d") when to give up, ``timeout`` the
-        time limit of one run. ``key`` names the argument that is the order key. ``repeat="ask"``: never run again
-        by itself when nobody knows whether it happened. ``down`` are the exceptions that mean "the other side is
-        down". Durations are seconds or texts such as ``"15m"``.
+        ``queue`` (default: the task's own name) is the unit of pace. ``attempts`` are charged tries (5), ``crashes``
+        how often it may take its worker down (3). ``deadline`` is a promise that is told when broken, ``expires``
+        ("14d") when to give up, ``timeout`` the time limit of one run, ``backoff`` the waits between tries. ``key``
+        names the argument that is the order key. ``repeat="ask"``: never run again by itself when nobody knows
+        whether it happened. ``down`` are the exceptions that mean "the other side is down" (default: connection and
+        time-out errors). ``keep`` is how long the id stays taken after the end. Durations are seconds, texts such as
+        ``"15m"`` or timedeltas. ConfigError names the setting that is wrong.
         """
         if function is not None:
             return self._register(function, name, given)
         return lambda function: self._register(function, name, given)
 
-    def place(self, jobs: Sequence[NewJob], within: Any = None) -> list[Placed]:
-        """Store jobs, within the caller's transaction if a connection is given. Conflict for a taken id."""
+    def enqueue_many(self, jobs: Sequence[NewJob], within: Any = None) -> list[Placed]:
+        """Store jobs that ``task.prepare(…)`` made, of any tasks, in one transaction: all of them or none.
+
+        With ``within``, your own database connection, they exist exactly if your transaction commits. Conflict when
+        an id is taken by other work; what else was given is stored then all the same. InvalidJob, StoreUnavailable.
+
+        ::
+
+            app.enqueue_many([send_mail.using(id=f"mail:{n}").prepare(to, n) for n, to in orders])
+        """
         intake = Intake(self.store)
         if within is None:
             put = intake.put(jobs)
@@ -143,12 +157,12 @@ class Treppe:
             put = guest.run(intake.plan(jobs), within, getattr(self.store, "path", None))
         return list(raise_conflicts(put).jobs)
 
-    async def aplace(self, jobs: Sequence[NewJob], within: Any = None) -> list[Placed]:
-        """The same for async code."""
+    async def aenqueue_many(self, jobs: Sequence[NewJob], within: Any = None) -> list[Placed]:
+        """The same for async code. Cancelled, it may have stored them; with the same ids it may be said again."""
         if within is None:
-            return await asyncio.to_thread(self.place, jobs)
-        plan = Intake(self.store).plan(jobs)
-        put = await guest.arun(plan, within, getattr(self.store, "path", None))
+            return await asyncio.to_thread(self.enqueue_many, jobs)
+        store = await asyncio.to_thread(lambda: self.store)
+        put = await guest.arun(Intake(store).plan(jobs), within, getattr(store, "path", None))
         return list(raise_conflicts(put).jobs)
 
     def job(self, id: str) -> Job:
@@ -167,8 +181,9 @@ class Treppe:
         """The handlers of all tasks, for a worker."""
         return {name: task.handler() for name, task in self.tasks.items()}
 
-    def _register(self, function: Callable[..., Any], name: str | None, given: dict[str, Any]) -> Task[Any, Any]:
-        name = name or f"{function.__module__}.{function.__qualname__}".replace(".<locals>", "")
+    def _register(self, function: Any, name: str | None, given: Mapping[str, object]) -> Task[Any, Any]:
+        refuse_no_task(function)
+        name = name_of(function) if name is None else name_given(name)
         if name in self.tasks:
             raise ConfigError(f'task "{name}"', "there are two of this name", "Give one of them another: name=")
         task: Task[Any, Any] = Task(self, function, name, options(name, given))
@@ -176,9 +191,16 @@ class Treppe:
         return task
 
 
+@final
+class _Anything:
+    """A function that takes this as its first argument takes anything there: no context, and nothing to check."""
+
+
 class Decorator(Protocol):
     """What ``@app.task(...)`` with settings returns, for type checkers."""
 
+    @overload
+    def __call__(self, function: Callable[Concatenate[_Anything, P], R], /) -> Task[..., R]: ...
     @overload
     def __call__(self, function: Callable[Concatenate[Context, P], R], /) -> Task[P, R]: ...
     @overload

@@ -1,38 +1,41 @@
-"""A task's arguments as JSON: encoded when enqueued, checked against the annotations when decoded.
+"""A task's arguments as JSON: checked against the annotations when enqueued, and again when they are used.
 
-A payload that no longer fits ends the job with a path one can read: ``expected int, got str - at $.order_id``.
+A payload that no longer fits says where: ``Expected int, got str at order``.
 """
 
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable
 from functools import partial
 from typing import Any, get_type_hints
 
 import msgspec
 
-from treppe.errors import InvalidJob, TreppeError
+from treppe.app.context import Context
+from treppe.errors import ConfigError, InvalidJob
+
+Parameters = list[inspect.Parameter]
 
 
 class Arguments:
     """The arguments of one function, without its context parameter."""
 
-    def __init__(self, function: Callable[..., Any], takes_context: bool, task: str) -> None:
+    def __init__(self, function: Callable[..., Any], task: str) -> None:
         self._task = task
         signature = inspect.signature(function)
-        parameters = list(signature.parameters.values())[1 if takes_context else 0 :]
-        for parameter in parameters:
-            if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
-                raise TreppeError(
-                    f'task "{task}": the parameter "{parameter.name}" cannot be stored by name. '
-                    "Use ordinary named parameters"
-                )
+        hints = _hints_of(function, task)
+        given = list(signature.parameters.values())
+        self.takes_context = bool(given) and hints.get(given[0].name) is Context
+        parameters = given[1:] if self.takes_context else given
+        _refuse_unstorable(parameters, hints, task)
+        self.names = frozenset(parameter.name for parameter in parameters)
         self._signature = signature.replace(parameters=parameters)
-        self._shape = _shape_of(function, parameters, task)
+        self._shape = _shape_of(parameters, hints)
 
     def encode(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bytes:
-        """JSON of the bound arguments; InvalidJob when they do not fit the function."""
+        """JSON of the arguments of one call; InvalidJob when they do not fit the function."""
         try:
             bound = self._signature.bind(*args, **kwargs)
         except TypeError as error:
@@ -40,36 +43,67 @@ class Arguments:
         try:
             payload = msgspec.json.encode(bound.arguments)
             self.decode(payload)
-        except (TypeError, ValueError, RecursionError, OverflowError) as error:
-            raise InvalidJob(f'task "{self._task}": an argument cannot be stored as it is: {error}') from error
+        except (TypeError, ValueError, RecursionError) as error:
+            raise InvalidJob(f'task "{self._task}": an argument cannot be stored: {readable(error)}') from error
         return payload
 
     def decode(self, payload: bytes) -> dict[str, Any]:
-        """The arguments by name; ``msgspec.ValidationError`` (a ValueError) when they do not fit any more."""
+        """The arguments by name, defaults included; ``ValueError`` when they do not fit (any more)."""
         value = msgspec.json.decode(payload, type=self._shape)
         return {name: getattr(value, name) for name in value.__struct_fields__}
 
 
-def _shape_of(function: Callable[..., Any], parameters: list[inspect.Parameter], task: str) -> type[msgspec.Struct]:
+def readable(error: BaseException) -> str:
+    """What does not fit, and where, without the signs that only programmers read.
+
+    >>> readable(ValueError("Expected `int`, got `str` - at `$.order.lines[0].n`"))
+    'Expected int, got str at order.lines[0].n'
+    """
+    return re.sub(r" - at \$\.?", " at ", str(error).replace("`", ""))
+
+
+def _hints_of(function: Callable[..., Any], task: str) -> dict[str, Any]:
     try:
-        hints = get_type_hints(function, include_extras=True)
+        return get_type_hints(function, include_extras=True)
     except NameError as error:
-        raise TreppeError(
-            f'task "{task}": an annotation cannot be resolved: {error}. Import it where the module can see it'
-        ) from error
+        cure = "Import it where the module can see it while it runs, not only under TYPE_CHECKING"
+        raise ConfigError(f'task "{task}"', f"an annotation cannot be resolved: {error}", cure) from error
+
+
+def _refuse_unstorable(parameters: Parameters, hints: dict[str, Any], task: str) -> None:
+    for parameter in parameters:
+        where, hint = f'task "{task}": {parameter.name}', hints.get(parameter.name, Any)
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
+            raise ConfigError(where, "this parameter cannot be stored by its name", "Use ordinary named parameters")
+        if hint is Context:
+            raise ConfigError(where, "the context must be the first parameter", f"Move {parameter.name} to the front")
+        _refuse_unstorable_type(_kind_of(hint), where)
+
+
+def _refuse_unstorable_type(hint: Any, where: str) -> None:
+    """Unknown types are fine for a decoder until it meets one; the schema is where they are refused at once."""
+    try:
+        msgspec.json.Decoder(hint)
+        msgspec.json.schema(hint)
+    except (TypeError, NameError) as error:
+        problem = str(error).strip().splitlines()[-1].removeprefix("type ").replace("`", "")
+        cure = "Use what JSON can hold: str, int, list, dict, datetime, Decimal, UUID, Enum, a dataclass, a Struct …"
+        raise ConfigError(where, f"its type cannot be stored: {problem}", cure) from error
+
+
+def _shape_of(parameters: Parameters, hints: dict[str, Any]) -> type[msgspec.Struct]:
     fields: list[tuple[str, Any] | tuple[str, Any, Any]] = []
     for parameter in parameters:
-        hint = hints.get(parameter.name, Any)
+        hint = _kind_of(hints.get(parameter.name, Any))
         if parameter.default is inspect.Parameter.empty:
             fields.append((parameter.name, hint))
         else:
             fields.append((parameter.name, hint, msgspec.field(default_factory=partial(_given, parameter.default))))
-    try:
-        shape = msgspec.defstruct("Arguments", fields, kw_only=True, forbid_unknown_fields=True)
-        msgspec.json.Decoder(shape)
-    except TypeError as error:
-        raise TreppeError(f'task "{task}": an annotation cannot be stored as JSON: {error}') from error
-    return shape
+    return msgspec.defstruct("Arguments", fields, kw_only=True, forbid_unknown_fields=True)
+
+
+def _kind_of(hint: Any) -> Any:
+    return Any if hint is object else hint
 
 
 def _given(default: Any) -> Any:

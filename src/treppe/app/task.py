@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import re
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, get_type_hints
+import logging
+from collections.abc import Callable
+from datetime import datetime
+from functools import update_wrapper
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
 import msgspec
 
 from treppe.app.arguments import Arguments
 from treppe.app.context import Context
+from treppe.app.durations import Duration, moment, seconds
 from treppe.app.endings import Ending
-from treppe.config import DAY, Backoff
-from treppe.config.parse import duration
-from treppe.errors import ConfigError, InvalidJob
+from treppe.app.options import Options
+from treppe.app.outcomes import raised, returned, unfit
+from treppe.errors import ConfigError, InvalidJob, TreppeError
 from treppe.intake import new_id
 from treppe.job import Kind, NewJob, Outcome, Placed, Repeat
-from treppe.settle import DONE, Rules
+from treppe.settle import Rules
 from treppe.worker import Handler, Run
 
 if TYPE_CHECKING:
@@ -26,36 +29,8 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R = TypeVar("R")
-Duration = float | str
 
-DOWN_BY_DEFAULT = (ConnectionError, TimeoutError)
-"""The standard library's; those of aiohttp, httpx, requests and urllib3 are known by name."""
-
-_DOWN_BY_NAME = {
-    "aiohttp": {"ClientConnectionError", "ServerTimeoutError"},
-    "httpx": {"TransportError"},
-    "requests": {"ConnectionError", "Timeout"},
-    "urllib3": {"HTTPError"},
-    "socket": {"gaierror"},
-}
-
-
-class Options(msgspec.Struct, frozen=True):
-    """The settings of a task; durations in seconds."""
-
-    queue: str
-    attempts: int = 5
-    crashes: int = 3
-    deadline: float | None = None
-    expires: float = 14 * DAY
-    timeout: float | None = None
-    key: str | None = None  # the name of the argument that is the order key
-    repeat: Repeat = Repeat.SAFE
-    priority: int = 0
-    keep: float = 30 * DAY
-    backoff: Backoff = Backoff()
-    skip_dead: bool = False
-    down: tuple[type[BaseException], ...] = ()
+log = logging.getLogger("treppe.task")
 
 
 class Call(msgspec.Struct, frozen=True):
@@ -82,17 +57,23 @@ class Task(Generic[P, R]):
     """
 
     def __init__(self, app: Treppe, function: Callable[..., Any], name: str, options: Options) -> None:
+        update_wrapper(self, function, updated=())
         self.app, self.function, self.name, self.options = app, function, name, options
         self.is_async = inspect.iscoroutinefunction(function)
-        self.takes_context = _takes_context(function)
-        self.arguments = Arguments(function, self.takes_context, name)
-        self.__doc__, self.__name__ = function.__doc__, getattr(function, "__name__", name)
-        if options.key is not None and options.key not in inspect.signature(function).parameters:
-            raise ConfigError(f'task "{name}"', f'key="{options.key}" is not one of its parameters')
+        self.arguments = Arguments(function, name)
+        if options.key is not None and options.key not in self.arguments.names:
+            cure = f"Name one of: {', '.join(sorted(self.arguments.names))}" if self.arguments.names else ""
+            raise ConfigError(f'task "{name}": key', f'"{options.key}" is not one of its arguments', cure)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Run the function directly, without a job."""
-        return self.function(*args, **kwargs)
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Run the function here and now, without a job."""
+        if self.arguments.takes_context:
+            raise TreppeError(f'task "{self.name}" needs the context of a job: enqueue it, or call its .function')
+        result: R = self.function(*args, **kwargs)
+        return result
+
+    def __repr__(self) -> str:
+        return f"<task {self.name}>"
 
     def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Placed:
         """Store one job; returns when it is on disk. ``Placed.duplicate`` tells of a taken id.
@@ -105,22 +86,16 @@ class Task(Generic[P, R]):
         """The same for async code: waits without blocking the event loop."""
         return await Bound(self, Call()).aenqueue(*args, **kwargs)
 
-    def enqueue_many(self, calls: Iterable[dict[str, Any]]) -> list[Placed]:
-        """Store many jobs in one transaction, given as keyword arguments; ids are new ones.
-
-        ::
-
-            send_mail.enqueue_many({"to": to, "order": 42} for to in addresses)
-        """
-        jobs = [self.job(Call(), (), kwargs) for kwargs in calls]
-        return self.app.place(jobs)
+    def prepare(self, *args: P.args, **kwargs: P.kwargs) -> NewJob:
+        """The job of one call, not stored yet: for :meth:`treppe.Treppe.enqueue_many`."""
+        return self.job(Call(), args, kwargs)
 
     def using(
         self,
         *,
         id: str | None = None,
         delay: Duration = 0.0,
-        at: float | None = None,
+        at: float | datetime | None = None,
         key: str | None = None,
         priority: int | None = None,
         queue: str | None = None,
@@ -128,24 +103,30 @@ class Task(Generic[P, R]):
     ) -> Bound[P, R]:
         """The task with settings for one call.
 
-        ``delay`` (seconds or ``"15m"``) or ``at`` (Unix seconds) sets when it becomes due; ``within`` is your own
-        database connection: the job exists exactly if your transaction commits.
+        ``delay`` (seconds, ``"15m"`` or a timedelta) or ``at`` (Unix seconds, or a datetime with a time zone) sets
+        when it becomes due; ``within`` is your own database connection: the job exists exactly if your transaction
+        commits. InvalidJob for what cannot be.
 
         ::
 
             send_mail.using(id=f"mail:{order}", delay="10m", within=connection).enqueue(to, order)
         """
-        if at is not None and delay:
-            raise InvalidJob(f'task "{self.name}": give delay= or at=, not both')
-        return Bound(self, Call(id, _seconds(delay, "delay"), at, key, priority, queue, within))
+        try:
+            if at is not None and delay:
+                raise ConfigError("at", "delay is given as well", "Give one of them")
+            due = None if at is None else moment(at, "at")
+            call = Call(id, seconds(delay, "delay"), due, key, priority, queue, within)
+        except ConfigError as error:
+            raise InvalidJob(f'task "{self.name}": {error}') from None
+        return Bound(self, call)
 
     def job(self, call: Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> NewJob:
         """The job that one call would store."""
         o = self.options
         payload = self.arguments.encode(args, kwargs)
         return NewJob(
-            call.id or new_id(), self.name, call.queue or o.queue, payload,
-            key=call.key if call.key is not None else self._key_in(payload),
+            new_id() if call.id is None else call.id, self.name, o.queue if call.queue is None else call.queue, payload,
+            key=self._key_in(payload) if call.key is None else call.key,
             priority=o.priority if call.priority is None else call.priority, repeat=o.repeat,
             attempts=o.attempts, crashes=o.crashes, delay=call.delay, at=call.at, expires=o.expires,
             deadline=o.deadline, keep=o.keep, skip_dead=o.skip_dead,
@@ -153,50 +134,60 @@ class Task(Generic[P, R]):
 
     def handler(self) -> Handler:
         """The handler a worker runs."""
-        o = self.options
         run = self._run_in_loop if self.is_async else self._run_plainly
-        return Handler(run, Rules(backoff=o.backoff), o.timeout, in_loop=self.is_async)
+        return Handler(run, Rules(backoff=self.options.backoff), self.options.timeout, in_loop=self.is_async)
 
     def _key_in(self, payload: bytes) -> str | None:
         if self.options.key is None:
             return None
-        value = self.arguments.decode(payload)[self.options.key]
-        return None if value is None else str(value)
+        value = msgspec.to_builtins(self.arguments.decode(payload)[self.options.key])
+        if value is None or isinstance(value, str):
+            return value
+        if isinstance(value, int) and not isinstance(value, bool):
+            return str(value)
+        where = f'task "{self.name}": the order key "{self.options.key}"'
+        raise InvalidJob(f"{where} is a {type(value).__name__}. Use a text, a whole number, or None")
 
     def _run_plainly(self, run: Run) -> Outcome:
+        arguments = self._arguments_of(run)
+        if isinstance(arguments, Outcome):
+            return arguments
         try:
-            return _done(self.function(*self._positional(run), **self.arguments.decode(run.claim.payload)))
+            return returned(self.function(*self._context_of(run), **arguments))
         except BaseException as error:
-            return self._outcome_of(error)
+            return self._ended(run, error)
 
     async def _run_in_loop(self, run: Run) -> Outcome:
+        arguments = self._arguments_of(run)
+        if isinstance(arguments, Outcome):
+            return arguments
         try:
-            return _done(await self.function(*self._positional(run), **self.arguments.decode(run.claim.payload)))
-        except asyncio.CancelledError:
-            raise
+            return returned(await self.function(*self._context_of(run), **arguments))
+        except asyncio.CancelledError as error:
+            if (task := asyncio.current_task()) and task.cancelling():
+                raise  # somebody cancels this run; else the function made up the error itself
+            return self._ended(run, error)
         except BaseException as error:
-            return self._outcome_of(error)
+            return self._ended(run, error)
 
-    def _positional(self, run: Run) -> tuple[Context, ...]:
-        return (Context(run),) if self.takes_context else ()
+    def _arguments_of(self, run: Run) -> dict[str, Any] | Outcome:
+        try:
+            return self.arguments.decode(run.claim.payload)
+        except (ValueError, TypeError, RecursionError) as error:
+            log.warning('job "%s" does not fit its task %s: %s', run.claim.id, self.name, error)
+            return unfit(error)
 
-    def _outcome_of(self, error: BaseException) -> Outcome:
-        if isinstance(error, Ending):
-            return error.outcome()
-        text = f"{type(error).__name__}: {_text_of(error)}"
-        if isinstance(error, msgspec.ValidationError | msgspec.DecodeError):
-            return Outcome(Kind.REFUSED, f"the arguments do not fit the task any more: {_text_of(error)}", acted=False)
-        if self._says_down(error):
-            acted = False if self.options.repeat is Repeat.SAFE or isinstance(error, ConnectionRefusedError) else None
-            return Outcome(Kind.DOWN if acted is False else Kind.FAILED, text, acted=acted)
-        return Outcome(Kind.FAILED, text, acted=None)
+    def _context_of(self, run: Run) -> tuple[Context, ...]:
+        return (Context(run),) if self.arguments.takes_context else ()
 
-    def _says_down(self, error: BaseException) -> bool:
-        if isinstance(error, self.options.down or DOWN_BY_DEFAULT):
-            return True
-        return not self.options.down and any(
-            kind.__name__ in _DOWN_BY_NAME.get(kind.__module__.split(".")[0], ()) for kind in type(error).__mro__
+    def _ended(self, run: Run, error: BaseException) -> Outcome:
+        outcome = raised(error, run.claim.repeat is Repeat.SAFE, self.options.down)
+        # The other side's trouble fills no log with tracebacks, and what a task says itself is no accident.
+        trace = None if isinstance(error, Ending) or outcome.kind is Kind.DOWN else error
+        log.warning(
+            'job "%s" of %s ended as %s: %s', run.claim.id, self.name, outcome.kind, outcome.error, exc_info=trace
         )
+        return outcome
 
 
 class Bound(Generic[P, R]):
@@ -208,74 +199,15 @@ class Bound(Generic[P, R]):
     def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Placed:
         """Store the job; see :meth:`Task.enqueue`."""
         job = self._task.job(self._call, args, kwargs)
-        return self._task.app.place([job], self._call.within)[0]
+        return self._task.app.enqueue_many([job], self._call.within)[0]
 
     async def aenqueue(self, *args: P.args, **kwargs: P.kwargs) -> Placed:
         """Store the job without blocking the event loop."""
         job = self._task.job(self._call, args, kwargs)
-        return (await self._task.app.aplace([job], self._call.within))[0]
+        return (await self._task.app.aenqueue_many([job], self._call.within))[0]
 
-    def enqueue_many(self, calls: Iterable[dict[str, Any]]) -> list[Placed]:
-        """Store many jobs in one transaction, within yours if ``within`` was given; ids are new ones."""
-        if self._call.id is not None:
-            raise InvalidJob(f'task "{self._task.name}": one id cannot serve many jobs. Leave out id=')
-        jobs = [self._task.job(self._call, (), kwargs) for kwargs in calls]
-        return self._task.app.place(jobs, self._call.within)
-
-
-def options(name: str, given: dict[str, Any]) -> Options:
-    """The settings of ``@app.task(...)``, checked; ConfigError names the one that is wrong."""
-    values = {key: value for key, value in given.items() if value is not None}
-    for key in ("deadline", "expires", "timeout", "keep"):
-        if key in values:
-            values[key] = _seconds(values[key], f'task "{name}": {key}')
-    repeat = values.get("repeat", "safe")
-    if repeat not in ("safe", "ask"):
-        raise ConfigError(f'task "{name}"', f'repeat="{repeat}" is not known here', 'Use "safe" or "ask"')
-    values["repeat"] = Repeat(repeat)
-    down = values.get("down", ())
-    values["down"] = down if isinstance(down, tuple) else (down,)
-    return Options(**{"queue": queue_named_after(name), **values})
-
-
-def queue_named_after(task: str) -> str:
-    """The queue of a task that names none: its own name, as queues are spelled.
-
-    >>> queue_named_after("__main__.sendMail")
-    'main__.sendmail'
-    """
-    return re.sub(r"[^a-z0-9_.:/-]", "-", task.lower()).lstrip("_.:/-")[:128] or "default"
-
-
-def _seconds(value: Duration, what: str) -> float:
-    if not isinstance(value, str):
-        return float(value)
-    try:
-        return duration(value)
-    except ConfigError as error:
-        raise ConfigError(what, error.problem, error.cure) from None
-
-
-def _takes_context(function: Callable[..., Any]) -> bool:
-    parameters = list(inspect.signature(function).parameters)
-    try:
-        return bool(parameters) and get_type_hints(function).get(parameters[0]) is Context
-    except NameError:
-        return False
-
-
-def _done(result: Any) -> Outcome:
-    if result is None:
-        return DONE
-    try:
-        return Outcome(Kind.OK, result=msgspec.json.encode(result), acted=True)
-    except TypeError as error:
-        note = msgspec.json.encode({"note": f"the result was not kept, it is not JSON-like: {error}"})
-        return Outcome(Kind.OK, detail=note, acted=True)
-
-
-def _text_of(error: BaseException) -> str:
-    try:
-        return str(error)
-    except Exception:
-        return "(its text could not be read)"
+    def prepare(self, *args: P.args, **kwargs: P.kwargs) -> NewJob:
+        """The job, not stored yet: for :meth:`treppe.Treppe.enqueue_many`."""
+        if self._call.within is not None:
+            raise InvalidJob(f'task "{self._task.name}": give within= to enqueue_many, where the jobs are stored')
+        return self._task.job(self._call, args, kwargs)

@@ -47,7 +47,8 @@ class Keeper:
             return 0, False
         self._database.write(lambda db: db.execute(SQL["worker_give_up"], (self._now(),)))
         workers = [row[0] for row in self._database.read(lambda db: db.execute(SQL["workers_gone"]).fetchall())]
-        ask = (msgspec.json.encode(workers).decode(), 0, MAX_BATCH)
+        # From the beginning each time: a worker is forgotten only when a look at all rows has found none of its own.
+        ask = (msgspec.json.encode(workers).decode(), MAX_BATCH)
         rows = self._database.read(lambda db: db.execute(SQL["lapsed_select"], ask).fetchall())
         done = self._database.write(lambda db: sum(_lapse_one(db, row, after_lapse, self._now()) for row in rows))
         if len(rows) < MAX_BATCH:
@@ -55,13 +56,19 @@ class Keeper:
         return done, len(rows) >= MAX_BATCH
 
     def _expire(self) -> int:
-        ask = (self._now(), self._expire_after, EXPIRE_SLICE)
-        rows = self._database.read(lambda db: db.execute(SQL["expired_select"], ask).fetchall())
-        expired = [seq for seq, over in rows if over][:MAX_BATCH]
-        self._expire_after = (
-            expired[-1] if len(expired) == MAX_BATCH else rows[-1][0] if len(rows) == EXPIRE_SLICE else 0
-        )
+        expired, self._expire_after = self._database.read(self._find_expired)
         return self._database.write(lambda db: _expire(db, expired, self._now())) if expired else 0
+
+    def _find_expired(self, db: Connection) -> tuple[list[int], int]:
+        """Who has expired in the next slice of live jobs, and where to go on."""
+        end, size = db.execute(SQL["live_slice"], (self._expire_after, EXPIRE_SLICE)).fetchone()
+        if not size:
+            return [], 0
+        ask = (self._now(), self._expire_after, end, MAX_BATCH)
+        expired = [seq for (seq,) in db.execute(SQL["expired_select"], ask)]
+        if len(expired) == MAX_BATCH:
+            return expired, expired[-1]
+        return expired, end if size == EXPIRE_SLICE else 0
 
     def _doubt_unconfirmed(self) -> int:
         ask = (self._now(), MAX_BATCH)
