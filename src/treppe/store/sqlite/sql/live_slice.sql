@@ -1,0 +1,1 @@
+SELECT max(seq), count(*) FROM (SELECT seq FROM treppe_live WHERE seq > ? ORDER BY seq LIMIT ?)
