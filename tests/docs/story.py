@@ -190,7 +190,7 @@ class Terminal:
     def says(self, expected: str) -> bool:
         """Has it printed this by now? It must not have ended."""
         assert self._process.poll() is None, self.printed
-        return alike(f"…{expected}…", self.printed)
+        return alike(f"…{expected.strip()}…", self.printed)
 
     def close(self) -> None:
         """End it and its children as Ctrl-C does."""
