@@ -75,7 +75,7 @@ def running_beside(others: list[Beside], stop: threading.Event, on_stop: Callabl
     """
     with ThreadPoolExecutor(len(others) + 1, "treppe-beside") as threads:
         ends = [threads.submit(_until_the_end, other, stop) for other in others]
-        threads.submit(lambda: (stop.wait(), on_stop()))
+        threads.submit(_when_set, stop, on_stop)
         try:
             yield
         finally:
@@ -109,6 +109,11 @@ def _until_the_end(other: Beside, stop: threading.Event) -> None:
         other(stop)
     finally:
         stop.set()
+
+
+def _when_set(stop: threading.Event, act: Callable[[], None]) -> None:
+    stop.wait()
+    act()
 
 
 def _announce(host: str, port: int) -> None:

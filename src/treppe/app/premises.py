@@ -1,0 +1,202 @@
+"""Settings and app put together: which handlers there are, at what pace they go, and who works here."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from treppe.app import Treppe, open_store, pacer_for
+from treppe.config import Destination, Queue, Settings
+from treppe.config.parse import sqlite_path
+from treppe.errors import ConfigError
+from treppe.job import Kind, Outcome
+from treppe.policy.pace.flow import DEFAULT_IN_FLIGHT
+from treppe.settle import Rules
+from treppe.store.protocol import Backlog, Store
+from treppe.upkeep import Upkeep
+from treppe.worker import Handler, Run, Worker
+
+if TYPE_CHECKING:
+    from treppe.delivery.http import Delivery
+    from treppe.eyes.alert import Alerts
+    from treppe.eyes.measure import Figures
+
+MARGIN: Final = 5.0
+"""Seconds that a delivery may take beyond its own time limit before it is cut off from outside."""
+
+
+class Premises:
+    """All of one process. Any number of workers and drains may run at once; :meth:`stop` ends them."""
+
+    def __init__(self, settings: Settings, app: Treppe | None) -> None:
+        self.settings, self.app = settings, app
+        self.pacer = pacer_for(queues_of(settings, app))
+        self._workers: set[Worker] = set()
+        self._stopped = threading.Event()
+        self._lock = threading.Lock()
+
+    @property
+    def tasks(self) -> list[str]:
+        """The names of all tasks that are worked on here, destinations too."""
+        return sorted(
+            [*(self.app.tasks if self.app else ()), *(one.task for one in self.settings.destinations.values())]
+        )
+
+    @contextmanager
+    def open(self) -> Iterator[Store]:
+        """The store, open for as long as the block."""
+        store = self._store()
+        try:
+            yield store
+        finally:
+            store.close()
+
+    def work(self, store: Store, stop: threading.Event) -> None:
+        """Work until *stop* is set; jobs that run then may end."""
+        with self._worker(store, Upkeep(store)) as worker:
+            if not stop.is_set():
+                worker.run()
+
+    def drain(self, store: Store, budget: float) -> dict[str, Any]:
+        """Work off what is due; ``stopped`` says why it ended: empty, budget, held or stopping."""
+        until = time.monotonic() + budget
+        upkeep = Upkeep(store)
+        tally = Drained()
+        self._drain_once(store, upkeep, until, tally)
+        if self._found_lapses(store, upkeep, until):
+            self._drain_once(store, upkeep, until, tally)
+        return self._figures_of(tally, store.backlog(), until)
+
+    def stop(self) -> None:
+        """End all work in good order; what is started later ends at once."""
+        with self._lock:
+            self._stopped.set()
+            for worker in self._workers:
+                worker.stop()
+
+    def figures(self, store: Store) -> Figures:
+        """The figures of the store, counted once for everybody in this process."""
+        from treppe.eyes.measure import Figures
+
+        return Figures(store, self.pacer)
+
+    def alerts(self, store: Store, figures: Figures) -> Alerts:
+        """The rounds that tell people."""
+        from treppe.eyes.alert import Alerts
+
+        return Alerts(store, self.settings, figures)
+
+    def _drain_once(self, store: Store, upkeep: Upkeep, until: float, drained: Drained) -> None:
+        with self._worker(store, upkeep) as worker:
+            tally = worker.drain(max(0.0, until - time.monotonic()))
+        drained.done += tally.done
+        drained.failed += tally.deferred + tally.dead + tally.unclear
+        drained.next_in = worker.next_in
+
+    def _found_lapses(self, store: Store, upkeep: Upkeep, until: float) -> bool:
+        """Look after jobs whose worker is gone. Where only drains run, nobody else waits long enough to do it."""
+        somebody_stays = bool(self._workers)
+        if somebody_stays or not store.backlog().total("running") or time.monotonic() + upkeep.patience >= until:
+            return False
+        lapsed, more = 0, not self._stopped.wait(upkeep.patience)
+        while more:
+            done = upkeep.round()
+            lapsed, more = lapsed + done.lapsed, done.more and time.monotonic() < until
+        return lapsed > 0
+
+    def _figures_of(self, drained: Drained, backlog: Backlog, until: float) -> dict[str, Any]:
+        return {
+            "done": drained.done,
+            "failed": drained.failed,
+            "waiting": backlog.total("waiting") + backlog.total("retrying") + backlog.total("behind"),
+            "oldest_age_s": backlog.oldest_age,
+            "next_due_in_s": drained.next_in,
+            "stopped": self._why_stopped(bool(backlog.total("waiting")), time.monotonic() >= until),
+        }
+
+    def _why_stopped(self, work_left: bool, over: bool) -> str:
+        if self._stopped.is_set():
+            return "stopping"
+        return "empty" if not work_left else "budget" if over else "held"
+
+    @contextmanager
+    def _worker(self, store: Store, upkeep: Upkeep) -> Iterator[Worker]:
+        """A worker for all handlers, with upkeep as its chore."""
+        handlers = self.app.handlers() if self.app else {}
+        delivery = self._delivery(handlers) if self.settings.destinations else None
+        worker = Worker(store, handlers, self.pacer, chores=lambda: upkeep.round().more, on_trouble=upkeep.trouble)
+        if delivery is not None:
+            worker.loop.on_close(delivery.aclose)
+        with self._lock:
+            self._workers.add(worker)
+            if self._stopped.is_set():
+                worker.stop()
+        try:
+            yield worker
+        finally:
+            with self._lock:
+                self._workers.discard(worker)
+
+    def _delivery(self, handlers: dict[str, Handler]) -> Delivery:
+        """The built-in handlers of destinations, for one worker: its connections live in that worker's loop."""
+        from treppe.delivery.http import Delivery
+
+        delivery = Delivery(self.settings.destinations)
+        for destination in self.settings.destinations.values():
+            exchanges = 2 if destination.probe else 1
+            handlers[destination.task] = Handler(
+                partial(deliver_one, delivery, destination),
+                Rules(backoff=destination.backoff),
+                exchanges * destination.timeout + MARGIN,
+                in_loop=True,
+            )
+        return delivery
+
+    def _store(self) -> Store:
+        if self.app is None:
+            return open_store(self.settings.store)
+        store = self.app.store
+        theirs = getattr(store, "path", None)
+        says_nothing = self.settings == Settings(app=self.settings.app)
+        if theirs is not None and not says_nothing:
+            ours = sqlite_path(self.settings.store).absolute()
+            if ours.resolve() != Path(theirs).resolve():
+                problem = f"the app keeps its jobs in {theirs}, the settings say {ours}"
+                raise ConfigError("store", problem, "Let both name the same")
+        return store
+
+
+class Drained(msgspec.Struct):
+    """What the parts of one drain did together."""
+
+    done: int = 0
+    failed: int = 0
+    next_in: float | None = None  # seconds to the next due job
+
+
+async def deliver_one(delivery: Delivery, destination: Destination, run: Run) -> Outcome:
+    """One delivery; a probe asks the harmless GET first, if the destination names one."""
+    if run.claim.probe and destination.probe is not None:
+        answer = await delivery.probe(destination)
+        if answer.kind is not Kind.OK:
+            return msgspec.structs.replace(answer, acted=False)
+    return await delivery.run(run.claim)
+
+
+def queues_of(settings: Settings, app: Treppe | None = None) -> dict[str, Queue]:
+    """The queues with their pace. A destination whose queue says nothing is called at most 16 times at once."""
+    named = {**settings.queues, **(app.queues if app else {})}
+    silent = {destination.pace_queue for destination in settings.destinations.values()}
+    silent = {name for name in silent if not any(_covers(known, name) for known in named)}
+    return named | {name: Queue(name, concurrent=DEFAULT_IN_FLIGHT) for name in silent}
+
+
+def _covers(known: str, name: str) -> bool:
+    return known == name or (known.endswith("*") and name.startswith(known[:-1]))
