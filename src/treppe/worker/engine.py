@@ -1,0 +1,342 @@
+"""The worker: claim → run → settle, the settle riding with the next claim.
+
+The engine is one plain thread. It alone talks to the store about jobs; handlers run in threads or in an
+event loop beside it and only hand their outcomes over. It survives every store error and goes on.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import msgspec
+
+from treppe.errors import StoreError
+from treppe.job import Claim, Kind, Outcome, Settlement
+from treppe.settle import conclude
+from treppe.store.protocol import Claimed, Pace, Store, Wanted
+from treppe.worker.crew import Crew, Ended
+from treppe.worker.handler import Handler, Run, timed_out
+from treppe.worker.lease import Lease
+from treppe.worker.loop import LoopCrew
+from treppe.worker.tally import Tally
+from treppe.worker.threads import ThreadCrew
+
+log = logging.getLogger("treppe.worker")
+
+LONGEST_WAIT = 1.0
+NUDGE = 0.02
+REST = 0.02  # while other hands are busy, hands for whom nothing was found are not asked for more often
+DRAIN_FOR_SUSPECTS_AFTER = 20.0
+MAX_CLAIM = 500
+
+
+class _Budget(msgspec.Struct, frozen=True):
+    """Until when (monotonic) a drain may claim, and how long it has in all."""
+
+    until: float
+    seconds: float
+
+    def left(self) -> float:
+        return self.until - time.monotonic()
+
+    def carries(self, limit: float | None) -> bool:
+        """Is there time for a job of this time limit? A limit above half of it all would never fit."""
+        return self.left() >= min(limit or 0.0, self.seconds / 2)
+
+
+class _Turn(msgspec.Struct):
+    """What one turn of the engine brought."""
+
+    found: int = 0
+    next_in: float | None = None
+    again: bool = False  # there is more right now
+    trouble: bool = False
+
+    @property
+    def pause(self) -> float:
+        longest = LONGEST_WAIT if not self.trouble else 5.0
+        return 0.0 if self.again else longest if self.next_in is None else min(self.next_in, longest)
+
+
+class Worker:
+    """Works off the jobs of *handlers* until told to stop.
+
+    ``threads`` plain functions and ``loop_jobs`` async ones run at once. ``chores`` is called about once a
+    second (upkeep); it says whether it has more to do. On :meth:`stop` running jobs may end for ``grace``
+    seconds, then the rest is given back without charge.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        handlers: Mapping[str, Handler],
+        pace: Pace,
+        *,
+        threads: int = 10,
+        loop_jobs: int = 100,
+        queues: Sequence[str] | None = None,
+        lease: float | None = None,
+        grace: float = 25.0,
+        chores: Callable[[], bool] | None = None,
+        on_trouble: Callable[[], None] | None = None,
+    ) -> None:
+        self.tally = Tally()
+        self._store, self._handlers, self._pace = store, handlers, pace
+        self._queues = None if queues is None else tuple(queues)
+        self._grace = grace
+        self._chores = chores or (lambda: False)
+        self._on_trouble = on_trouble or (lambda: None)
+        self._bell = threading.Event()
+        self._ended = Ended(self._bell)
+        self._lease = Lease(store, lease or store.lease)
+        self._threads = ThreadCrew(threads, self._ended)
+        self.loop = LoopCrew(loop_jobs, self._ended)
+        self._crews: dict[bool, Crew] = {False: self._threads, True: self.loop}
+        self._known = {in_loop: self._tasks_of(in_loop) for in_loop in self._crews}
+        self._held: dict[tuple[int, int], Run] = {}
+        self._unwritten: list[Settlement] = []
+        self._stopping = threading.Event()
+        self._suspects_since: float | None = None
+        self._next_chores = 0.0
+        self._failures = 0
+        self._rest_until: dict[bool, float] = {}
+        self._starts: dict[str, tuple[float, float]] = {}
+        self.next_in: float | None = None  # seconds to the next due job, as the last drain saw it
+
+    def run(self) -> Tally:
+        """Work until :meth:`stop`; blocks. Store errors at the very start come through."""
+        return self._work(None)
+
+    def drain(self, seconds: float) -> Tally:
+        """Work until nothing is due any more or the budget of *seconds* is over; blocks.
+
+        Only jobs are claimed whose time limit the rest of the budget (or half of all of it) can carry.
+        """
+        return self._work(_Budget(time.monotonic() + seconds, seconds))
+
+    def stop(self) -> None:
+        """End in an orderly way; may be called from a signal handler or another thread, and twice."""
+        self._stopping.set()
+        self._bell.set()
+
+    @property
+    def stopping(self) -> bool:
+        """True once somebody asked it to stop."""
+        return self._stopping.is_set()
+
+    def _work(self, budget: _Budget | None) -> Tally:
+        self._lease.start()
+        try:
+            while not self._stopping.is_set():
+                turn = self._turn(budget)
+                if budget is not None and self._is_drained(turn, budget):
+                    break
+                self._wait(turn.pause)
+            self._wind_down()
+        finally:
+            self.loop.close()
+            self._threads.close()
+            self._lease.stop()
+        return self.tally
+
+    def _turn(self, budget: _Budget | None) -> _Turn:
+        """Settle what has ended, claim what fits, and do the chores; trouble with the store is waited out."""
+        self._collect()
+        turn = _Turn()
+        try:
+            for in_loop, crew in self._crews.items():
+                self._claim_for(crew, in_loop, budget, turn)
+            self._settle_rest()
+            self._do_chores()
+            self._failures = 0
+        except Exception as error:
+            self._after_trouble(error, turn)
+        return turn
+
+    def _is_drained(self, turn: _Turn, budget: _Budget) -> bool:
+        if self._held or self._unwritten:
+            return False
+        self.next_in = turn.next_in
+        left = budget.left()
+        return left <= 0 or (turn.found == 0 and not turn.trouble and (turn.next_in is None or turn.next_in > left))
+
+    def _claim_for(self, crew: Crew, in_loop: bool, budget: _Budget | None, turn: _Turn) -> None:
+        if time.monotonic() < self._rest_until.get(in_loop, 0.0):
+            turn.next_in = REST if turn.next_in is None else min(turn.next_in, REST)
+            return
+        wanted = self._wanted(in_loop, crew, budget)
+        if wanted is None:
+            return
+        claimed = self._claim(wanted)
+        self._start(crew, claimed.claims)
+        if not claimed.claims:
+            self._rest_until[in_loop] = time.monotonic() + REST
+        turn.found += len(claimed.claims)
+        turn.again = turn.again or (len(claimed.claims) >= wanted.n and crew.room() > 0)
+        if claimed.next_in is not None:
+            turn.next_in = claimed.next_in if turn.next_in is None else min(turn.next_in, claimed.next_in)
+
+    def _wanted(self, in_loop: bool, crew: Crew, budget: _Budget | None) -> Wanted | None:
+        tasks = self._tasks_within(self._known[in_loop], budget)
+        if not tasks or not self._lease.fresh:
+            return None
+        alone = self._suspects_since is not None and not self._held
+        if not alone and self._must_drain_for_suspects():
+            return None
+        n = 1 if alone else min(crew.room(), MAX_CLAIM)
+        return Wanted(self._lease.worker, n, crew.free(), tasks, self._queues, alone) if n else None
+
+    def _tasks_within(self, tasks: frozenset[str], budget: _Budget | None) -> frozenset[str]:
+        if budget is None:
+            return tasks
+        return frozenset(task for task in tasks if budget.carries(self._handlers[task].timeout))
+
+    def _must_drain_for_suspects(self) -> bool:
+        since = self._suspects_since
+        return since is not None and time.monotonic() - since > DRAIN_FOR_SUSPECTS_AFTER
+
+    def _claim(self, wanted: Wanted) -> Claimed:
+        riding, self._unwritten = self._unwritten, []
+        if self._failures:  # after a failure the settle goes alone, so that a bad row is found
+            self._write(riding)
+            riding = []
+        try:
+            claimed = self._store.claim(wanted, self._pace, riding)
+        except Exception:
+            self._unwritten = riding + self._unwritten
+            raise
+        self._written(riding, claimed.refused)
+        self._notice_suspects(claimed, wanted)
+        return claimed
+
+    def _notice_suspects(self, claimed: Claimed, wanted: Wanted) -> None:
+        if not claimed.suspects or (wanted.alone and not claimed.claims):
+            self._suspects_since = None
+        elif self._suspects_since is None:
+            self._suspects_since = time.monotonic()
+
+    def _start(self, crew: Crew, claims: Iterable[Claim]) -> None:
+        now = time.monotonic()
+        runs = [Run(claim, self._handlers[claim.task], self._store, self._start_of(claim, now)) for claim in claims]
+        for run in runs:
+            self._held[run.claim.seq, run.claim.token] = run
+        if runs:
+            crew.take(runs)
+
+    def _start_of(self, claim: Claim, now: float) -> float:
+        """When a paced job may start, monotonic; when one starts late, those after it shift along."""
+        if claim.start_at <= claim.claimed_at:
+            return 0.0
+        planned, start = self._starts.get(claim.queue, (claim.start_at, 0.0))
+        mine = max(now + claim.start_at - claim.claimed_at, start + claim.start_at - planned)
+        self._starts[claim.queue] = (claim.start_at, mine)
+        return mine
+
+    def _collect(self) -> None:
+        self._bell.clear()
+        ended = self._ended.collect()
+        if ended:
+            by_crew: dict[bool, list[Run]] = defaultdict(list)
+            for run in ended:
+                by_crew[run.handler.in_loop].append(run)
+                self._held.pop((run.claim.seq, run.claim.token), None)
+                self._unwritten.append(self._settlement(run))
+                if run.outcome is not None and run.outcome.kind is Kind.THROTTLED:
+                    self._crews[run.handler.in_loop].return_unstarted(run.claim.queue)
+            for in_loop, runs in by_crew.items():
+                self._crews[in_loop].let_go(runs)
+
+    def _settlement(self, run: Run) -> Settlement:
+        claim = run.claim
+        now = claim.claimed_at + (0.0 if run.started is None else time.monotonic() - run.started)
+        outcome = run.outcome or Outcome(Kind.RELEASED, acted=None)
+        return conclude(claim, outcome, run.handler.rules, now, random.random())
+
+    def _settle_rest(self) -> None:
+        rest, self._unwritten = self._unwritten, []
+        self._write(rest)
+
+    def _write(self, settlements: list[Settlement]) -> None:
+        if not settlements:
+            return
+        try:
+            self._written(settlements, self._store.settle(settlements))
+        except Exception:
+            self._unwritten = settlements + self._unwritten
+            raise
+
+    def _written(self, settlements: Sequence[Settlement], refused: Sequence[Settlement]) -> None:
+        for one in refused:
+            self.tally.refused += 1
+            log.warning('job "%s" was taken back meanwhile; its end (%s) does not count', one.claim.id, one.event)
+        late = {id(one) for one in refused}
+        for one in settlements:
+            if id(one) not in late:
+                self.tally.count(one)
+
+    def _do_chores(self) -> None:
+        now = time.monotonic()
+        for run in [run for run in self._held.values() if run.overdue(now) and not run.handler.in_loop]:
+            self._crews[False].give_up(run, timed_out(run.handler.timeout))
+            self._held.pop((run.claim.seq, run.claim.token))
+        if now >= self._next_chores:
+            self._next_chores = now if self._chores() else now + LONGEST_WAIT
+
+    def _after_trouble(self, error: Exception, turn: _Turn) -> None:
+        self._failures += 1
+        self._on_trouble()
+        turn.trouble = True
+        turn.next_in = random.uniform(0.5, 1.0) * min(5.0, 0.1 * 2.0 ** min(self._failures, 10))
+        log.warning("the store has trouble, trying again in %.1f s: %s", turn.next_in, error)
+        if not isinstance(error, StoreError):
+            log.error("this is a fault of Treppe or of the store's adapter", exc_info=error)
+
+    def _wait(self, pause: float) -> None:
+        if pause <= 0:
+            return
+        if not self._held:
+            self._rest_until.clear()
+        if self._failures:
+            self._bell.wait(pause)
+            return
+        while self._threads.nudge() and not self._bell.wait(NUDGE):
+            pause -= NUDGE
+        try:
+            self._store.wait(max(0.0, pause), self._bell)
+        except StoreError as error:
+            log.warning("could not wait for work: %s", error)
+            self._bell.wait(pause)
+
+    def _wind_down(self) -> None:
+        """Running jobs may end; what was never started, and what is left after the grace, is given back."""
+        until = time.monotonic() + self._grace
+        for crew in self._crews.values():
+            crew.return_unstarted()
+        while self._held and time.monotonic() < until:
+            self._collect()
+            self._try_to_settle()
+            if self._held:
+                self._bell.wait(0.2)
+        for run in list(self._held.values()):
+            acted = None if run.started is not None else False
+            self._crews[run.handler.in_loop].give_up(run, Outcome(Kind.RELEASED, "the worker was stopped", acted=acted))
+        self._collect()
+        give_up = time.monotonic() + 5.0
+        while self._unwritten and time.monotonic() < give_up:
+            self._try_to_settle()
+            if self._unwritten:
+                self._bell.wait(0.2)
+
+    def _try_to_settle(self) -> None:
+        try:
+            self._settle_rest()
+        except StoreError as error:
+            log.warning("could not settle yet: %s", error)
+
+    def _tasks_of(self, in_loop: bool) -> frozenset[str]:
+        return frozenset(name for name, handler in self._handlers.items() if handler.in_loop == in_loop)

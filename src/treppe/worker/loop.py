@@ -1,0 +1,94 @@
+"""One event loop for async functions, in a thread of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable
+
+from treppe.job import Kind, Outcome
+from treppe.worker.crew import SHORT, Crew, Ended
+from treppe.worker.handler import RELEASED, Run, run_in_loop
+
+
+class LoopCrew(Crew):
+    """Async functions, up to ``size`` at once in one event loop with a thread of its own."""
+
+    def __init__(self, size: int, ended: Ended, factory: Callable[[], asyncio.AbstractEventLoop] | None = None) -> None:
+        super().__init__(size, ended)
+        self._loop = (factory or asyncio.new_event_loop)()
+        self._tasks: dict[int, tuple[Run, asyncio.Task[None]]] = {}
+        self._waiting: deque[Run] = deque()
+        self._closers: list[Callable[[], Awaitable[None]]] = []
+        self._thread: threading.Thread | None = None
+
+    def on_close(self, closer: Callable[[], Awaitable[None]]) -> None:
+        """Await this in the loop before it ends."""
+        self._closers.append(closer)
+
+    def take(self, runs: list[Run]) -> None:
+        super().take(runs)
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._loop.run_forever, name="treppe-loop", daemon=True)
+            self._thread.start()
+        self._loop.call_soon_threadsafe(self._start, runs)
+
+    def return_unstarted(self, queue: str | None = None) -> None:
+        if self._thread is not None:
+            self._loop.call_soon_threadsafe(self._return_waiting, queue)
+
+    def give_up(self, run: Run, outcome: Outcome) -> None:
+        run.abandoned = True
+        self._ended.add(run, outcome)
+        self._loop.call_soon_threadsafe(self._cancel, run)
+
+    def close(self) -> None:
+        if self._thread is not None:
+            asyncio.run_coroutine_threadsafe(self._finish(), self._loop).result(10)
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join(10)
+        self._loop.close()
+
+    def _start(self, runs: list[Run]) -> None:
+        self._waiting.extend(runs)
+        while self._waiting and len(self._tasks) < self.size:
+            run = self._waiting.popleft()
+            self._tasks[id(run)] = (run, self._loop.create_task(self._work(run)))
+
+    async def _work(self, run: Run) -> None:
+        try:
+            delay = run.not_before - time.monotonic()
+            if delay > 0:
+                await asyncio.sleep(delay)
+            run.started = time.monotonic()
+            outcome = await run_in_loop(run)
+        except asyncio.CancelledError:
+            outcome = Outcome(Kind.RELEASED, "cancelled", acted=None if run.started else False)
+        finally:
+            del self._tasks[id(run)]
+        if not run.abandoned:
+            self._ended.add(run, outcome, more_ready=self._mean < SHORT and bool(self._tasks))
+        if self._waiting:
+            self._start([])
+
+    def _cancel(self, run: Run) -> None:
+        if id(run) in self._tasks:
+            self._tasks[id(run)][1].cancel()
+
+    def _return_waiting(self, queue: str | None) -> None:
+        for run in [run for run in self._waiting if queue in (None, run.claim.queue)]:
+            self._waiting.remove(run)
+            self._ended.add(run, RELEASED)
+        for run, task in list(self._tasks.values()):
+            if run.started is None and queue in (None, run.claim.queue):
+                task.cancel()
+
+    async def _finish(self) -> None:
+        tasks = [task for _, task in self._tasks.values()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for closer in self._closers:
+            await closer()

@@ -1,0 +1,85 @@
+"""Threads for plain functions."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from contextlib import suppress
+from queue import SimpleQueue
+
+from treppe.job import Outcome
+from treppe.worker.crew import SHORT, Crew, Ended
+from treppe.worker.handler import RELEASED, Run, run_plainly
+
+
+class ThreadCrew(Crew):
+    """Plain functions, each in one of ``size`` threads. A thread that hangs is abandoned and replaced.
+
+    Ready jobs lie in one line; a thread that takes a job wakes the next thread if more lie ready, unless jobs
+    are so short that handing them over would cost more than doing them.
+    """
+
+    def __init__(self, size: int, ended: Ended) -> None:
+        super().__init__(size, ended)
+        self._ready: deque[Run] = deque()
+        self._wake: SimpleQueue[bool] = SimpleQueue()  # False ends a thread
+        self._hired = 0
+
+    def take(self, runs: list[Run]) -> None:
+        super().take(runs)
+        while self._hired < min(self.size, self.held):
+            self._hire()
+        self._ready.extend(runs)
+        self._wake.put(True)
+
+    def nudge(self) -> bool:
+        """Wake one more thread if jobs lie ready; True if any do."""
+        if self._ready:
+            self._wake.put(True)
+        return bool(self._ready)
+
+    def return_unstarted(self, queue: str | None = None) -> None:
+        for run in list(self._ready):
+            if queue in (None, run.claim.queue):
+                with suppress(ValueError):  # a thread was faster
+                    self._ready.remove(run)
+                    self._ended.add(run, RELEASED)
+
+    def give_up(self, run: Run, outcome: Outcome) -> None:
+        run.abandoned = True
+        self._ended.add(run, outcome)
+        self._hire()
+
+    def close(self) -> None:
+        for _ in range(self._hired):
+            self._wake.put(False)
+
+    def _hire(self) -> None:
+        self._hired += 1
+        threading.Thread(target=self._work, name=f"treppe-job-{self._hired}", daemon=True).start()
+
+    def _work(self) -> None:
+        while self._wake.get():
+            try:
+                while True:
+                    self._run_one(self._ready.popleft())
+            except IndexError:
+                continue
+            except _AbandonedError:
+                return
+
+    def _run_one(self, run: Run) -> None:
+        if self._ready and self._mean > SHORT:
+            self._wake.put(True)
+        run.started = time.monotonic()
+        if run.not_before > run.started:
+            time.sleep(run.not_before - run.started)
+        outcome = run_plainly(run)
+        if run.abandoned:
+            raise _AbandonedError
+        self._ended.add(run, outcome, more_ready=bool(self._ready))
+
+
+class _AbandonedError(Exception):
+    """The engine has given this thread up and hired another."""
