@@ -222,14 +222,14 @@ class environment:  # noqa: N801 - reads as a statement
 
 
 def alike(expected: str, printed: str) -> bool:
-    """Is it what the page says? ``…`` stands for anything, a point in time for any other."""
-    pattern = re.escape(without_times(expected).strip()).replace("…", ".*?")
-    return re.fullmatch(pattern, without_times(printed).strip(), re.DOTALL) is not None
+    """Is it what the page says? ``…`` stands for anything, a point in time for any other, a blank for several."""
+    pattern = re.escape(plain(expected)).replace("…", ".*?")
+    return re.fullmatch(pattern, plain(printed), re.DOTALL) is not None
 
 
-def without_times(text: str) -> str:
-    lines = [line.rstrip() for line in re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d( \w+)?", "TIME", text).splitlines()]
-    return "\n".join(lines)
+def plain(text: str) -> str:
+    text = re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d( \w+)?", "TIME", text)
+    return "\n".join(re.sub(" +", " ", line).rstrip() for line in text.splitlines()).strip()
 
 
 def free_ports(n: int) -> list[str]:
