@@ -36,9 +36,9 @@ def main(argv: list[str]) -> int:
         error.show()
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
-        return 130
+        return _stopped(130)
     except asyncio.CancelledError:
-        return 143
+        return _stopped(143)
 
 
 @click.command()
@@ -58,7 +58,8 @@ def _command(orders: int, seed: int, naive: bool, as_json: bool, keep: bool) -> 
         screen.print(scenario(day, naive))
         result = asyncio.run(_run_until_told_to_stop(day, folder, screen, naive))
     except Failed as failed:
-        raise click.ClickException(f"the Friday could not be brought to its end: {failed}") from failed
+        cure = "" if keep else "\nWith --keep its folder stays: logs, ledgers, settings and store."
+        raise click.ClickException(f"the Friday could not be brought to its end: {failed}{cure}") from failed
     finally:
         _leave(folder, keep, screen)
     screen.print(table(result, screen.paint))
@@ -93,6 +94,13 @@ async def _run_until_told_to_stop(day: Friday, folder: Path, screen: Screen, nai
     if running:
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, running.cancel)
     return await run(day, folder, screen, naive)
+
+
+def _stopped(code: int) -> int:
+    click.echo(
+        "Stopped: every process of the Friday has ended, and its folder is gone unless --keep was given.", err=True
+    )
+    return code
 
 
 def _leave(folder: Path, keep: bool, screen: Screen) -> None:

@@ -107,7 +107,8 @@ def _block(made: int, arrived: Mapping[str, int], now: Summary, paint: Paint, cl
     for name, n in arrived.items():
         queue = states.get(name)
         share = min(1.0, n / max(1, made))
-        bar = paint.green("█" * round(share * BAR)) + paint.dim("░" * (BAR - round(share * BAR)))
+        full = int(share * BAR)
+        bar = paint.green("█" * full) + paint.dim("░" * (BAR - full))
         lines.append(f"  {name:<11}{bar} {n:>7,}  {_state(queue, paint) if queue else ''}")
     return lines
 
