@@ -13,8 +13,6 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-import msgspec
-
 from treppe.errors import StoreError
 from treppe.job import Claim, Kind, Outcome, Settlement
 from treppe.settle import conclude
@@ -25,42 +23,15 @@ from treppe.worker.lease import Lease
 from treppe.worker.loop import LoopCrew
 from treppe.worker.tally import Tally
 from treppe.worker.threads import ThreadCrew
+from treppe.worker.turn import LONGEST_WAIT, Budget, Turn
 
 log = logging.getLogger("treppe.worker")
 
-LONGEST_WAIT = 1.0
 NUDGE = 0.02
 REST = 0.02  # while other hands are busy, hands for whom nothing was found are not asked for more often
 DRAIN_FOR_SUSPECTS_AFTER = 20.0
 MAX_CLAIM = 500
-
-
-class _Budget(msgspec.Struct, frozen=True):
-    """Until when (monotonic) a drain may claim, and how long it has in all."""
-
-    until: float
-    seconds: float
-
-    def left(self) -> float:
-        return self.until - time.monotonic()
-
-    def carries(self, limit: float | None) -> bool:
-        """Is there time for a job of this time limit? A limit above half of it all would never fit."""
-        return self.left() >= min(limit or 0.0, self.seconds / 2)
-
-
-class _Turn(msgspec.Struct):
-    """What one turn of the engine brought."""
-
-    found: int = 0
-    next_in: float | None = None
-    again: bool = False  # there is more right now
-    trouble: bool = False
-
-    @property
-    def pause(self) -> float:
-        longest = LONGEST_WAIT if not self.trouble else 5.0
-        return 0.0 if self.again else longest if self.next_in is None else min(self.next_in, longest)
+MOST_SHIFT = 1.0  # seconds: a clock that steps must not hold anybody for longer
 
 
 class Worker:
@@ -102,6 +73,7 @@ class Worker:
         self._unwritten: list[Settlement] = []
         self._stopping = threading.Event()
         self._suspects_since: float | None = None
+        self._no_suspects_until = 0.0
         self._next_chores = 0.0
         self._failures = 0
         self._rest_until: dict[bool, float] = {}
@@ -117,7 +89,7 @@ class Worker:
 
         Only jobs are claimed whose time limit the rest of the budget (or half of all of it) can carry.
         """
-        return self._work(_Budget(time.monotonic() + seconds, seconds))
+        return self._work(Budget(time.monotonic() + seconds, seconds))
 
     def stop(self) -> None:
         """End in an orderly way; may be called from a signal handler or another thread, and twice."""
@@ -129,7 +101,7 @@ class Worker:
         """True once somebody asked it to stop."""
         return self._stopping.is_set()
 
-    def _work(self, budget: _Budget | None) -> Tally:
+    def _work(self, budget: Budget | None) -> Tally:
         self._lease.start()
         try:
             while not self._stopping.is_set():
@@ -144,13 +116,16 @@ class Worker:
             self._lease.stop()
         return self.tally
 
-    def _turn(self, budget: _Budget | None) -> _Turn:
+    def _turn(self, budget: Budget | None) -> Turn:
         """Settle what has ended, claim what fits, and do the chores; trouble with the store is waited out."""
         self._collect()
-        turn = _Turn()
+        turn = Turn()
         try:
-            for in_loop, crew in self._crews.items():
-                self._claim_for(crew, in_loop, budget, turn)
+            if self._suspects_since is not None and not self._held:
+                self._claim_suspect(budget, turn)
+            if not self._runs_a_suspect():
+                for in_loop, crew in self._crews.items():
+                    self._claim_for(crew, in_loop, budget, turn)
             self._settle_rest()
             self._do_chores()
             self._failures = 0
@@ -158,14 +133,14 @@ class Worker:
             self._after_trouble(error, turn)
         return turn
 
-    def _is_drained(self, turn: _Turn, budget: _Budget) -> bool:
-        if self._held or self._unwritten:
+    def _is_drained(self, turn: Turn, budget: Budget) -> bool:
+        if self._held or self._unwritten or (self._suspects_since is not None and budget.left() > 0):
             return False
         self.next_in = turn.next_in
         left = budget.left()
         return left <= 0 or (turn.found == 0 and not turn.trouble and (turn.next_in is None or turn.next_in > left))
 
-    def _claim_for(self, crew: Crew, in_loop: bool, budget: _Budget | None, turn: _Turn) -> None:
+    def _claim_for(self, crew: Crew, in_loop: bool, budget: Budget | None, turn: Turn) -> None:
         if time.monotonic() < self._rest_until.get(in_loop, 0.0):
             turn.next_in = REST if turn.next_in is None else min(turn.next_in, REST)
             return
@@ -173,25 +148,35 @@ class Worker:
         if wanted is None:
             return
         claimed = self._claim(wanted)
-        self._start(crew, claimed.claims)
+        self._start(claimed.claims)
+        self._notice_suspects(claimed)
         if not claimed.claims:
             self._rest_until[in_loop] = time.monotonic() + REST
-        turn.found += len(claimed.claims)
+        turn.add(claimed)
         turn.again = turn.again or (len(claimed.claims) >= wanted.n and crew.room() > 0)
-        if claimed.next_in is not None:
-            turn.next_in = claimed.next_in if turn.next_in is None else min(turn.next_in, claimed.next_in)
 
-    def _wanted(self, in_loop: bool, crew: Crew, budget: _Budget | None) -> Wanted | None:
+    def _claim_suspect(self, budget: Budget | None, turn: Turn) -> None:
+        """Take one suspect, while nothing else runs here."""
+        tasks = self._tasks_within(frozenset(self._handlers), budget)
+        self._suspects_since = None
+        if tasks and self._lease.fresh:
+            claimed = self._claim(Wanted(self._lease.worker, 1, 1, tasks, self._queues, alone=True))
+            self._start(claimed.claims)
+            turn.add(claimed)
+            if not claimed.claims:  # they are nobody's we know, or their queue is held
+                self._no_suspects_until = time.monotonic() + LONGEST_WAIT
+
+    def _runs_a_suspect(self) -> bool:
+        return len(self._held) == 1 and next(iter(self._held.values())).claim.suspect
+
+    def _wanted(self, in_loop: bool, crew: Crew, budget: Budget | None) -> Wanted | None:
         tasks = self._tasks_within(self._known[in_loop], budget)
-        if not tasks or not self._lease.fresh:
+        n = min(crew.room(), MAX_CLAIM)
+        if not tasks or not n or not self._lease.fresh or self._must_drain_for_suspects():
             return None
-        alone = self._suspects_since is not None and not self._held
-        if not alone and self._must_drain_for_suspects():
-            return None
-        n = 1 if alone else min(crew.room(), MAX_CLAIM)
-        return Wanted(self._lease.worker, n, crew.free(), tasks, self._queues, alone) if n else None
+        return Wanted(self._lease.worker, n, crew.free(), tasks, self._queues)
 
-    def _tasks_within(self, tasks: frozenset[str], budget: _Budget | None) -> frozenset[str]:
+    def _tasks_within(self, tasks: frozenset[str], budget: Budget | None) -> frozenset[str]:
         if budget is None:
             return tasks
         return frozenset(task for task in tasks if budget.carries(self._handlers[task].timeout))
@@ -211,29 +196,33 @@ class Worker:
             self._unwritten = riding + self._unwritten
             raise
         self._written(riding, claimed.refused)
-        self._notice_suspects(claimed, wanted)
         return claimed
 
-    def _notice_suspects(self, claimed: Claimed, wanted: Wanted) -> None:
-        if not claimed.suspects or (wanted.alone and not claimed.claims):
+    def _notice_suspects(self, claimed: Claimed) -> None:
+        now = time.monotonic()
+        if not claimed.suspects or now < self._no_suspects_until:
             self._suspects_since = None
         elif self._suspects_since is None:
-            self._suspects_since = time.monotonic()
+            self._suspects_since = now
 
-    def _start(self, crew: Crew, claims: Iterable[Claim]) -> None:
+    def _start(self, claims: Iterable[Claim]) -> None:
         now = time.monotonic()
-        runs = [Run(claim, self._handlers[claim.task], self._store, self._start_of(claim, now)) for claim in claims]
-        for run in runs:
-            self._held[run.claim.seq, run.claim.token] = run
-        if runs:
-            crew.take(runs)
+        by_crew: dict[bool, list[Run]] = defaultdict(list)
+        for claim in claims:
+            handler = self._handlers[claim.task]
+            run = Run(claim, handler, self._store, self._start_of(claim, now))
+            self._held[claim.seq, claim.token] = run
+            by_crew[handler.in_loop].append(run)
+        for in_loop, runs in by_crew.items():
+            self._crews[in_loop].take(runs)
 
     def _start_of(self, claim: Claim, now: float) -> float:
         """When a paced job may start, monotonic; when one starts late, those after it shift along."""
         if claim.start_at <= claim.claimed_at:
             return 0.0
         planned, start = self._starts.get(claim.queue, (claim.start_at, 0.0))
-        mine = max(now + claim.start_at - claim.claimed_at, start + claim.start_at - planned)
+        soonest = now + claim.start_at - claim.claimed_at
+        mine = min(max(soonest, start + claim.start_at - planned), soonest + MOST_SHIFT)
         self._starts[claim.queue] = (claim.start_at, mine)
         return mine
 
@@ -287,7 +276,7 @@ class Worker:
         if now >= self._next_chores:
             self._next_chores = now if self._chores() else now + LONGEST_WAIT
 
-    def _after_trouble(self, error: Exception, turn: _Turn) -> None:
+    def _after_trouble(self, error: Exception, turn: Turn) -> None:
         self._failures += 1
         self._on_trouble()
         turn.trouble = True
