@@ -49,11 +49,31 @@ class Ended:
         return found
 
 
+class Starts:
+    """When paced jobs may start: a start that comes late shifts those granted after it, so none of them bunch up."""
+
+    def __init__(self) -> None:
+        self._last: dict[str, float] = {}
+        self._lock = threading.Lock()
+
+    def still_to_wait(self, run: Run) -> float:
+        """Seconds this job has to wait yet; at 0 it counts as started."""
+        if not run.claim.start_at:
+            return 0.0
+        now = time.monotonic()
+        with self._lock:
+            start = max(run.not_before, self._last.get(run.claim.queue, 0.0) + run.gap)
+            if start <= now:
+                self._last[run.claim.queue] = now
+            return max(0.0, start - now)
+
+
 class Crew:
     """What both kinds of hands share: how many jobs they hold, and how long one takes."""
 
-    def __init__(self, size: int, ended: Ended) -> None:
+    def __init__(self, size: int, ended: Ended, starts: Starts) -> None:
         self.size = size
+        self._starts = starts
         self.held = 0
         self._ended = ended
         self._mean = 1.0  # seconds a job takes, moving average

@@ -17,7 +17,7 @@ from treppe.errors import StoreError
 from treppe.job import Claim, Kind, Outcome, Settlement
 from treppe.settle import conclude
 from treppe.store.protocol import Claimed, Pace, Store, Wanted
-from treppe.worker.crew import Crew, Ended
+from treppe.worker.crew import Crew, Ended, Starts
 from treppe.worker.handler import Handler, Run, timed_out
 from treppe.worker.lease import Lease
 from treppe.worker.loop import LoopCrew
@@ -31,7 +31,6 @@ NUDGE = 0.02
 REST = 0.02  # while other hands are busy, hands for whom nothing was found are not asked for more often
 DRAIN_FOR_SUSPECTS_AFTER = 20.0
 MAX_CLAIM = 500
-MOST_SHIFT = 1.0  # seconds: a clock that steps must not hold anybody for longer
 
 
 class Worker:
@@ -65,8 +64,9 @@ class Worker:
         self._bell = threading.Event()
         self._ended = Ended(self._bell)
         self._lease = Lease(store, lease or store.lease)
-        self._threads = ThreadCrew(threads, self._ended)
-        self.loop = LoopCrew(loop_jobs, self._ended)
+        starts = Starts()
+        self._threads = ThreadCrew(threads, self._ended, starts)
+        self.loop = LoopCrew(loop_jobs, self._ended, starts)
         self._crews: dict[bool, Crew] = {False: self._threads, True: self.loop}
         self._known = {in_loop: self._tasks_of(in_loop) for in_loop in self._crews}
         self._held: dict[tuple[int, int], Run] = {}
@@ -77,7 +77,6 @@ class Worker:
         self._next_chores = 0.0
         self._failures = 0
         self._rest_until: dict[bool, float] = {}
-        self._starts: dict[str, tuple[float, float]] = {}
         self.next_in: float | None = None  # seconds to the next due job, as the last drain saw it
 
     def run(self) -> Tally:
@@ -208,23 +207,19 @@ class Worker:
     def _start(self, claims: Iterable[Claim]) -> None:
         now = time.monotonic()
         by_crew: dict[bool, list[Run]] = defaultdict(list)
+        planned: dict[str, float] = {}
         for claim in claims:
             handler = self._handlers[claim.task]
-            run = Run(claim, handler, self._store, self._start_of(claim, now))
+            run = Run(claim, handler, self._store)
+            if claim.start_at > claim.claimed_at:
+                run.not_before = now + claim.start_at - claim.claimed_at
+            if claim.start_at > 0.0:
+                run.gap = claim.start_at - planned.get(claim.queue, claim.start_at)
+                planned[claim.queue] = claim.start_at
             self._held[claim.seq, claim.token] = run
             by_crew[handler.in_loop].append(run)
         for in_loop, runs in by_crew.items():
             self._crews[in_loop].take(runs)
-
-    def _start_of(self, claim: Claim, now: float) -> float:
-        """When a paced job may start, monotonic; when one starts late, those after it shift along."""
-        if claim.start_at <= claim.claimed_at:
-            return 0.0
-        planned, start = self._starts.get(claim.queue, (claim.start_at, 0.0))
-        soonest = now + claim.start_at - claim.claimed_at
-        mine = min(max(soonest, start + claim.start_at - planned), soonest + MOST_SHIFT)
-        self._starts[claim.queue] = (claim.start_at, mine)
-        return mine
 
     def _collect(self) -> None:
         self._bell.clear()

@@ -34,12 +34,16 @@ class Notes(Protocol):
 
 
 class Run(msgspec.Struct, eq=False):
-    """One job in hand. ``started`` is a monotonic time, None while it lies ready."""
+    """One job in hand. Times are monotonic; ``started`` is None while it lies ready.
+
+    A paced job starts ``not_before``, and ``gap`` seconds or more after the one that was granted before it.
+    """
 
     claim: Claim
     handler: Handler
     store: Notes
     not_before: float = 0.0
+    gap: float = 0.0
     started: float | None = None
     ended: float = 0.0
     outcome: Outcome | None = None

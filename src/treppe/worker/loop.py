@@ -9,15 +9,21 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 
 from treppe.job import Kind, Outcome
-from treppe.worker.crew import SHORT, Crew, Ended
+from treppe.worker.crew import SHORT, Crew, Ended, Starts
 from treppe.worker.handler import RELEASED, Run, run_in_loop
 
 
 class LoopCrew(Crew):
     """Async functions, up to ``size`` at once in one event loop with a thread of its own."""
 
-    def __init__(self, size: int, ended: Ended, factory: Callable[[], asyncio.AbstractEventLoop] | None = None) -> None:
-        super().__init__(size, ended)
+    def __init__(
+        self,
+        size: int,
+        ended: Ended,
+        starts: Starts,
+        factory: Callable[[], asyncio.AbstractEventLoop] | None = None,
+    ) -> None:
+        super().__init__(size, ended, starts)
         self._loop = (factory or asyncio.new_event_loop)()
         self._tasks: dict[int, tuple[Run, asyncio.Task[None]]] = {}
         self._waiting: deque[Run] = deque()
@@ -59,9 +65,8 @@ class LoopCrew(Crew):
 
     async def _work(self, run: Run) -> None:
         try:
-            delay = run.not_before - time.monotonic()
-            if delay > 0:
-                await asyncio.sleep(delay)
+            while (pause := self._starts.still_to_wait(run)) > 0:  # noqa: ASYNC110 - time is what it waits for
+                await asyncio.sleep(pause)
             run.started = time.monotonic()
             outcome = await run_in_loop(run)
         except asyncio.CancelledError:

@@ -9,7 +9,7 @@ from contextlib import suppress
 from queue import SimpleQueue
 
 from treppe.job import Outcome
-from treppe.worker.crew import SHORT, Crew, Ended
+from treppe.worker.crew import SHORT, Crew, Ended, Starts
 from treppe.worker.handler import RELEASED, Run, run_plainly
 
 
@@ -20,8 +20,8 @@ class ThreadCrew(Crew):
     are so short that handing them over would cost more than doing them.
     """
 
-    def __init__(self, size: int, ended: Ended) -> None:
-        super().__init__(size, ended)
+    def __init__(self, size: int, ended: Ended, starts: Starts) -> None:
+        super().__init__(size, ended, starts)
         self._ready: deque[Run] = deque()
         self._wake: SimpleQueue[bool] = SimpleQueue()  # False ends a thread
         self._hired = 0
@@ -72,9 +72,9 @@ class ThreadCrew(Crew):
     def _run_one(self, run: Run) -> None:
         if self._ready and self._mean > SHORT:
             self._wake.put(True)
+        while (pause := self._starts.still_to_wait(run)) > 0:
+            time.sleep(pause)
         run.started = time.monotonic()
-        if run.not_before > run.started:
-            time.sleep(run.not_before - run.started)
         outcome = run_plainly(run)
         if run.abandoned:
             raise _AbandonedError
