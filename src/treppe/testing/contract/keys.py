@@ -175,14 +175,17 @@ class Keys(Contract):
         act(store, Event.BURY, "a")
         assert claim_ids(store) == ["b"]
 
-    def test_a_skipped_job_that_is_revived_still_runs_alone(self, store: Store) -> None:
-        put(store, "a", "b", key="k", skip_dead=True)
+    def test_a_skipped_job_that_is_revived_waits_for_who_runs_and_goes_before_later_ones(
+        self, store: Store, clock: ManualClock
+    ) -> None:
+        put(store, "a", "b", "c", key="k", skip_dead=True)
         bury(store, claim_one(store))
         b = claim_one(store)
+        clock.advance(60)
         assert act(store, Event.REVIVE, "a") == ()
         assert claim_ids(store) == []
         finish(store, b)
-        assert claim_ids(store) == ["a"]
+        assert one_by_one(store) == ["a", "c"]
 
     def test_a_waiting_head_that_is_cancelled_lets_go(self, store: Store) -> None:
         put(store, "a", "b", "c", key="k")

@@ -65,6 +65,13 @@ class Late(Contract):
         assert store.settle([deferred(suspect)]) == ()
         assert read(store, "a").crashes == 0
 
+    def test_a_timely_settle_of_the_next_claim_takes_no_crash_back(self, store: Store) -> None:
+        put(store, "a")
+        lapse(store, claim_one(store, worker=new_worker(store)))
+        lapse(store, claim_one(store, worker=new_worker(store), alone=True))
+        assert store.settle([deferred(claim_one(store, alone=True))]) == ()
+        assert read(store, "a").crashes == 1
+
     def test_a_late_doubt_is_refused(self, store: Store) -> None:
         put(store, "a")
         taken = claim_one(store, worker=new_worker(store))
