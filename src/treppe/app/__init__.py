@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, Unpack, final, overload
 
 import msgspec
@@ -106,6 +107,15 @@ class Treppe:
         """Let go of the store's connections; the next use opens them again."""
         if self._store is not None:
             self._store.close()
+
+    @contextmanager
+    def instead(self, store: Store) -> Iterator[None]:
+        """Keep jobs in another store as long as the block: for tests."""
+        before, self._store = self._store, store
+        try:
+            yield
+        finally:
+            self._store = before
 
     def queue(self, name: str, *, rate: str | None = None, burst: int = 1, concurrent: int | None = None) -> None:
         """Give a queue its pace, for all workers together: ``rate="300/15s"``, ``concurrent=2``.

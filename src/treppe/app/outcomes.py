@@ -37,7 +37,7 @@ def returned(result: Any) -> Outcome:
     if result is None:
         return DONE
     if isinstance(result, Outcome):
-        return msgspec.convert(result, Outcome, from_attributes=True)
+        return msgspec.convert(msgspec.to_builtins(result, builtin_types=(bytes,)), Outcome, builtin_types=(bytes,))
     if inspect.isawaitable(result) or inspect.isgenerator(result) or inspect.isasyncgen(result):
         return _never_ran(result)
     try:
