@@ -97,8 +97,9 @@ def test_running_and_waiting_jobs_are_called_off_together(folder: Path, treppe: 
     [
         (support.done, ("jobs", "cancel"), 'the job "a" is done, so one cannot call it off. See: treppe jobs show a'),
         (support.waiting, ("jobs", "confirm"), 'the job "a" is waiting, so one cannot say that it happened'),
-        (support.waiting, ("dead", "discard"), 'the job "a" is waiting, so one cannot discard it'),
-        (support.unclear, ("dead", "revive"), 'the job "a" is unclear, so one cannot do it again'),
+        (support.waiting, ("dead", "discard"), 'the job "a" is waiting, not dead. For that: treppe jobs cancel a'),
+        (support.unclear, ("dead", "revive"), 'the job "a" is unclear, not dead. For that: treppe jobs revive a'),
+        (support.running, ("dead", "revive"), 'the job "a" is running, so one cannot do it again'),
         (support.running, ("jobs", "revive"), 'the job "a" is running, so one cannot do it again'),
     ],
 )

@@ -85,6 +85,18 @@ def test_a_waiting_job_says_what_it_waits_for(folder: Path, treppe: Treppe) -> N
     assert "Its queue is paused by" in treppe("jobs", "show", "a").out
 
 
+def test_what_a_task_returned_is_shown(folder: Path, treppe: Treppe) -> None:
+    support.done(folder, "a")
+    assert 'result    "r"' in treppe("jobs", "show", "a").out
+
+
+def test_a_job_whose_task_nobody_here_knows_says_so(folder: Path, treppe: Treppe) -> None:
+    support.waiting(folder, "a", task="destination:cmr")
+    support.waiting(folder, "b", task="shop.send_mail")
+    assert 'knows the task. Did you mean "destination:crm"?' in treppe("jobs", "show", "a").out
+    assert "no worker with these settings knows the task" in treppe("jobs", "show", "b").out
+
+
 def test_a_job_is_shown_as_one_json_document(folder: Path, treppe: Treppe) -> None:
     support.unclear(folder, "a")
     job = json.loads(treppe("jobs", "show", "a", "--json").out)

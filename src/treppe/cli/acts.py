@@ -161,9 +161,16 @@ def _event(act: Act, job: Job) -> Event:
         return Event.ASK_CANCEL
     allowed = [state for state in sources_of(act.event) if state is not State.RUNNING]
     if job.state not in (act.states or allowed):
-        said = output.WORDS(f"state.{job.state}")
-        raise Failed(f'the job "{job.id}" is {said}, so one cannot {act.ask}. See: treppe jobs show {job.id}')
+        raise Failed(_wrong_state(act, job))
     return act.event
+
+
+def _wrong_state(act: Act, job: Job) -> str:
+    said = output.WORDS(f"state.{job.state}")
+    if act.states and job.state in sources_of(act.event):
+        command = "jobs revive" if act.event is Event.REVIVE else "jobs cancel"
+        return f'the job "{job.id}" is {said}, not dead. For that: treppe {command} {job.id}'
+    return f'the job "{job.id}" is {said}, so one cannot {act.ask}. See: treppe jobs show {job.id}'
 
 
 def _ask(act: Act, jobs: Sequence[Job], yes: bool) -> None:

@@ -80,9 +80,8 @@ def _job(house: House, task: str, arguments: dict[str, Any], call: dict[str, Any
     if task in destinations:
         return _delivery(destinations[task], arguments, call)
     if task not in tasks:
-        known = [*tasks, *destinations]
         cure = did_you_mean(
-            task, known, 'Name the app with its tasks: --app module:variable, or app = "…" in treppe.toml'
+            task, house.tasks, 'Name the app with its tasks: --app module:variable, or app = "…" in treppe.toml'
         )
         raise Failed(f'there is no task "{task}". {cure}')
     from treppe.app.task import Call

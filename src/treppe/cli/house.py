@@ -56,6 +56,12 @@ class House:
         return None if self.settings.app is None else load_app(self.settings.app, folders)
 
     @property
+    def tasks(self) -> list[str]:
+        """What a worker of this house would carry out: the app's tasks, and the destinations."""
+        destinations = [destination.task for destination in self.settings.destinations.values()]
+        return [*(self.app.tasks if self.app else ()), *destinations]
+
+    @property
     def without_file(self) -> bool:
         """True when there is only an app, which brings its own store."""
         return self.app_path is not None and self.file is None and not self.path.exists()

@@ -149,6 +149,7 @@ def _show(house: House, store: Store, job: Job, as_json: bool) -> None:
             ("expires", _moment(job.expires_at)),
             ("ended", _moment(job.ended_at)),
             ("event", " ".join(job.event or ())),
+            ("result", None if job.result is None else _text(job.result)),
             ("error", job.error),
         ]
     )
@@ -158,11 +159,15 @@ def _show(house: House, store: Store, job: Job, as_json: bool) -> None:
 
 def _reasons(house: House, store: Store, job: Job, now: float) -> list[str]:
     from treppe.app import pacer_for
+    from treppe.config.words import did_you_mean
     from treppe.eyes.board.reasons import why
     from treppe.eyes.measure import Figures
 
     if job.state is not State.WAITING:
         return []
+    if job.task not in house.tasks:
+        cure = did_you_mean(job.task, house.tasks, "Name the app with its tasks: --app module:variable")
+        return [f"no worker with these settings knows the task. {cure}"]
     queue = Figures(store, pacer_for(house.settings.queues)).summary().queue(job.queue)
     return why(job, queue, now, output.WORDS)
 
