@@ -58,6 +58,26 @@ class Finding(Contract):
             found += [one.id for one in page.jobs]
         assert found == ids[::-1]
 
+    @pytest.mark.parametrize("reached", REACHABLE)
+    @pytest.mark.parametrize("n", [1, 5])
+    def test_pages_of_one_state_lose_and_repeat_nothing(self, store: Store, reached: State, n: int) -> None:
+        ids = [f"job-{i}" for i in range(12)]
+        for id in ids:
+            into(store, reached, id)
+            put(store, f"other-{id}", queue="other", task="app.other")
+        assert [one.id for one in find_all(store, Filter((reached,), task=TASK), n)] == ids[::-1]
+
+    def test_pages_of_one_event_lose_and_repeat_nothing(self, store: Store) -> None:
+        names = [f"job-{i}" for i in range(12)]
+        store.put([NewJob(name, TASK, "crm", event=("shop", "e")) for name in names], [event("e")])
+        assert [one.id for one in find_all(store, Filter(event=("shop", "e")), 5)] == names[::-1]
+
+    def test_pages_of_late_jobs_lose_and_repeat_nothing(self, store: Store, clock: ManualClock) -> None:
+        ids = put_many(store, 12, deadline=10)
+        put_many(store, 12, "early", deadline=1000)
+        clock.advance(11)
+        assert [one.id for one in find_all(store, Filter(late=1.0), 5)] == ids[::-1]
+
     def test_no_page_is_larger_than_asked(self, store: Store) -> None:
         put_many(store, 20)
         assert len(store.find(Filter(), None, 7).jobs) == 7
