@@ -187,9 +187,8 @@ class _Turn:
         if keyed:
             self.db.executemany(SQL["key_take"], keyed)
         counted = 0 if grant.probe else 1
-        self.db.executemany(
-            SQL["claim_update"], [(self.wanted.worker, counted, self.now, int(slotted), row[SEQ]) for row in rows]
-        )
+        seqs = msgspec.json.encode([row[SEQ] for row in rows]).decode()
+        self.db.execute(SQL["claim_update"], (self.wanted.worker, counted, self.now, int(slotted), seqs))
         for i, row in enumerate(rows):
             start_at = grant.starts[i] if i < len(grant.starts) else 0.0
             self._add(row, start_at, slotted, grant.probe, counted)

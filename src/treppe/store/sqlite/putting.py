@@ -10,7 +10,7 @@ import msgspec
 from treppe.errors import InvalidJob
 from treppe.job import NewEvent, NewJob, Placed, Repeat, band_of
 from treppe.store.protocol import Plan, Put
-from treppe.store.sqlite.database import SQL, Connection
+from treppe.store.sqlite.database import SQL, Connection, insert_all
 
 REPEATS = (Repeat.SAFE, Repeat.LOOK, Repeat.ASK)
 REPEAT_CODE = {repeat: code for code, repeat in enumerate(REPEATS)}
@@ -18,7 +18,7 @@ REPEAT_CODE = {repeat: code for code, repeat in enumerate(REPEATS)}
 
 def put(db: Connection, jobs: Sequence[NewJob], events: Sequence[NewEvent], now: float) -> Put:
     """Place events, then the jobs of those that are new, and the jobs without an event."""
-    placed_events = [_put_event(db, event, now) for event in events]
+    placed_events = _put_events(db, events, now)
     seqs = {(e.source, e.id): p.seq for e, p in zip(events, placed_events, strict=True)}
     fresh_events = {(e.source, e.id) for e, p in zip(events, placed_events, strict=True) if not p.duplicate}
     repeated = seqs.keys() - fresh_events  # an event may come twice in one batch: its first arrival places the jobs
@@ -54,31 +54,43 @@ def _repeated(db: Connection, ids: Sequence[str]) -> list[Placed]:
     return [Placed(id, seqs.get(id, 0), duplicate=True) for id in ids]
 
 
-def _put_event(db: Connection, event: NewEvent, now: float) -> Placed:
-    headers = msgspec.json.encode(event.headers)
-    row = (event.source, event.id, event.topic, event.body, event.content_type, headers, now)
-    placed = db.execute(SQL["event_insert"], row).fetchone()
-    if placed is not None:
-        return Placed(event.id, placed[0])
+def _put_events(db: Connection, events: Sequence[NewEvent], now: float) -> list[Placed]:
+    first = _next_seq(db, "treppe_event") if events else 0
+    rows = [
+        (first + i, e.source, e.id, e.topic, e.body, e.content_type, msgspec.json.encode(e.headers), now)
+        for i, e in enumerate(events)
+    ]
+    if insert_all(db, "event_insert", rows) == len(events):
+        return [Placed(event.id, first + i) for i, event in enumerate(events)]
+    return [_judged_event(db, event, first + i) for i, event in enumerate(events)]
+
+
+def _judged_event(db: Connection, event: NewEvent, mine: int) -> Placed:
     seq, body = db.execute(SQL["event_same"], (event.source, event.id)).fetchone()
+    if seq == mine:
+        return Placed(event.id, seq)
     return Placed(event.id, seq, duplicate=True, conflict="" if body == event.body else "content")
+
+
+def _next_seq(db: Connection, table: str) -> int:
+    last = db.execute(SQL["last_seq"], (table,)).fetchone()
+    return (last[0] if last else 0) + 1
 
 
 def _put_jobs(db: Connection, jobs: Sequence[NewJob], events: dict[tuple[str, str], int], now: float) -> list[Placed]:
     if not jobs:
         return []
-    last = db.execute(SQL["job_last"]).fetchone()
-    first = (last[0] if last else 0) + 1
+    first = _next_seq(db, "treppe_job")
     for job in jobs:
         if job.event is not None and job.event not in events:
             events[job.event] = _seq_of_event(db, job, job.event)
     rows = [_job_row(first + i, job, events.get(job.event) if job.event else None, now) for i, job in enumerate(jobs)]
-    if db.executemany(SQL["job_insert"], rows).rowcount == len(jobs):
+    if insert_all(db, "job_insert", rows) == len(jobs):
         placed = [Placed(job.id, first + i) for i, job in enumerate(jobs)]
     else:
         placed = _judge(db, jobs, first)
     fresh = [_live_row(p.seq, job, now) for p, job in zip(placed, jobs, strict=True) if not p.duplicate]
-    db.executemany(SQL["live_insert"], fresh)
+    insert_all(db, "live_insert", fresh)
     if fresh:
         db.execute(SQL["count_add"], ("accepted", len(fresh)))
     return placed

@@ -54,7 +54,7 @@ def settle(db: Connection, settlements: Sequence[Settlement], now: float) -> lis
     plain, rest = _sorted_out(db, settlements)
     _finish_all(db, plain, now)
     refused = [s for s in rest if not _settle_one(db, s, now)]
-    _report(db, [s for s in settlements if s not in refused] if refused else settlements, now)
+    _report(db, _without(settlements, refused) if refused else settlements, now)
     return refused
 
 
@@ -107,23 +107,20 @@ def remember(db: Connection, line: Line, final: bool = False) -> None:
 
 def _sorted_out(db: Connection, settlements: Sequence[Settlement]) -> tuple[list[Settlement], list[Settlement]]:
     """Those with the common end whose claims are all in order, and the rest."""
-    usual = [s for s in settlements if _is_plain(s)]
-    seqs = msgspec.json.encode([s.claim.seq for s in usual]).decode()
-    fences = set(db.execute(SQL["running_of"], (seqs,))) if usual else set()
-    if len(usual) == len(settlements) == len(fences) and all(_fence(s) in fences for s in usual):
-        return usual, []
-    plain, rest = [], []
-    for s in settlements:
-        if _is_plain(s) and _fence(s) in fences:
-            plain.append(s)
-            fences.remove(_fence(s))
-        else:
-            rest.append(s)
-    return plain, rest
+    usual = {s.claim.seq: s for s in settlements if _is_plain(s)}
+    if not usual:
+        return [], list(settlements)
+    fences = [(s.claim.seq, s.claim.token, s.claim.worker) for s in usual.values()]
+    in_order = msgspec.json.decode(db.execute(SQL["running_of"], (_json(fences),)).fetchone()[0])
+    if len(in_order) == len(settlements):
+        return list(settlements), []
+    plain = [usual[seq] for seq in in_order]
+    return plain, _without(settlements, plain)
 
 
-def _fence(s: Settlement) -> tuple[int, int, int]:
-    return s.claim.seq, s.claim.token, s.claim.worker
+def _without(settlements: Sequence[Settlement], some: Sequence[Settlement]) -> list[Settlement]:
+    ids = {id(s) for s in some}
+    return [s for s in settlements if id(s) not in ids]
 
 
 def _is_plain(s: Settlement) -> bool:
@@ -131,11 +128,26 @@ def _is_plain(s: Settlement) -> bool:
 
 
 def _finish_all(db: Connection, settlements: Sequence[Settlement], now: float) -> None:
-    if settlements:
-        db.executemany(SQL["live_delete"], [(s.claim.seq,) for s in settlements])
-        db.executemany(SQL["attempt_final"], [(*_attempt(s, now), s.claim.token * LINES) for s in settlements])
-        _count_health(db, settlements)
-        _add(db, "done", len(settlements))
+    if not settlements:
+        return
+    told = [s for s in settlements if _has_more_to_say(s)]
+    rows = [(*_attempt(s, now), s.claim.token * LINES) for s in told]
+    if rows:
+        db.executemany(SQL["attempt_final"], rows)
+    silent = settlements if not told else _without(settlements, told)
+    db.execute(SQL["attempt_finish"], (_json([s.claim.seq for s in silent]), now, LINES))
+    db.execute(SQL["live_delete_all"], (_json([s.claim.seq for s in settlements]),))
+    _count_health(db, settlements)
+    _add(db, "done", len(settlements))
+
+
+def _has_more_to_say(s: Settlement) -> bool:
+    """More than the live row knows."""
+    return s.result is not None or s.detail is not None or bool(s.error) or s.claim.start_at > s.claim.claimed_at
+
+
+def _json(values: object) -> str:
+    return msgspec.json.encode(values).decode()
 
 
 def _settle_one(db: Connection, s: Settlement, now: float) -> bool:

@@ -1,4 +1,3 @@
-INSERT INTO treppe_event (source, id, topic, body, content_type, headers, at)
-VALUES (?, ?, ?, ?, ?, ?, ?)
+INSERT INTO treppe_event (seq, source, id, topic, body, content_type, headers, at)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (source, id) DO NOTHING
-RETURNING seq

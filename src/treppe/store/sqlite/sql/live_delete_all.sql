@@ -1,0 +1,1 @@
+DELETE FROM treppe_live WHERE seq IN (SELECT value FROM json_each(?))
