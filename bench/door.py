@@ -105,7 +105,9 @@ async def load_for(port: int, seconds: float, connections: int) -> Load:
     fresh = requests_to(port)
     requests = chain(list(islice(fresh, int(MADE_BEFORE * (seconds + WARM)))), fresh)
     loop = asyncio.get_running_loop()
-    clients = [(await loop.create_connection(lambda: Client(requests), "127.0.0.1", port))[1] for _ in range(connections)]
+    clients = [
+        (await loop.create_connection(lambda: Client(requests), "127.0.0.1", port))[1] for _ in range(connections)
+    ]
     await asyncio.sleep(WARM)
     warm = [len(client.times) for client in clients]
     began, busy = time.perf_counter(), time.process_time()
@@ -168,5 +170,7 @@ def requests_to(port: int) -> Iterator[bytes]:
 
 
 if __name__ == "__main__":
-    role, *arguments = sys.argv[1:]
-    {"serve": serve, "load": load}[role](*arguments)
+    if sys.argv[1] == "serve":
+        serve(*sys.argv[2:])
+    else:
+        load(*sys.argv[2:])

@@ -1,0 +1,94 @@
+"""Durable answers a second at the door, beside what an empty endpoint answers on the same server."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from pathlib import Path
+
+import msgspec
+
+from bench.door import BODY, FANS, Load, database_of
+from bench.figures import Figure, Measured, Scale, Target, rotated
+from bench.processes import Child, Stuck, fresh_folder, needs_proc, say
+from treppe.store.sqlite import SQLiteStore
+
+TITLE = "Door on SQLite: webhooks answered once they are on disk"
+KINDS = ["empty", *FANS]
+CONNECTIONS = 32
+SECONDS_LIMIT = 120.0
+TARGET_SHARE, TARGET_P99 = Target("≥", 0.5), Target("<", 50.0)
+
+
+class Seen(msgspec.Struct):
+    """One run against one kind of server: what the load generator saw, and the server's share of a core."""
+
+    load: Load
+    server: float
+
+    @property
+    def server_us(self) -> float:
+        """Processor time of the server for one answer, in µs."""
+        return self.server / self.load.per_s * 1e6
+
+
+def run(scale: Scale) -> Measured:
+    """Each kind of server in turn."""
+    needs_proc()
+    seconds = scale.pick(50, 15) / 10
+    seen: dict[str, list[Seen]] = defaultdict(list)
+    for turn in range(scale.runs):
+        for kind in rotated(KINDS, turn):
+            say(f"door, run {turn + 1} of {scale.runs}: {kind}")
+            seen[kind].append(one_run(kind, seconds))
+    title = f"{TITLE} ({CONNECTIONS} connections, {BODY} bytes, HMAC, synchronous=FULL, one process)"
+    return Measured("door", title, figures_of(seen), [_headroom(seen)])
+
+
+def one_run(kind: str, seconds: float) -> Seen:
+    """A fresh server and a fresh load generator; every answer must be in the store afterwards."""
+    with fresh_folder() as folder, Child("bench.door", "serve", kind, str(folder)) as server:
+        port = server.line().decode().strip()
+        if not port:
+            raise Stuck(f"the server ({kind}) did not start")
+        with Child("bench.door", "load", port, str(seconds), str(CONNECTIONS)) as client:
+            before = server.cpu()
+            load = msgspec.json.decode(client.answer(SECONDS_LIMIT), type=Load)
+            busy = server.cpu() - before
+        if kind != "empty":
+            _must_hold(database_of(folder), load.answered * len(FANS[kind]))
+    return Seen(load, busy / load.answered * load.per_s)
+
+
+def figures_of(seen: dict[str, list[Seen]]) -> list[Figure]:
+    """The shares of the empty endpoint, run by run, and what they are made of."""
+    loads = {kind: [one.load for one in runs] for kind, runs in seen.items()}
+    names = {"empty": "empty endpoint", "door": "door, one destination", "fan_out": "door, fan-out to 4"}
+    figures = []
+    for kind, runs in seen.items():
+        name = names[kind]
+        figures.append(Figure(f"{name}: answers", tuple(one.load.per_s for one in runs), "/s"))
+        figures.append(Figure("  server's CPU for one answer", tuple(one.server_us for one in runs), "µs"))
+        figures.append(Figure("  p50", tuple(one.load.p50_ms for one in runs), "ms"))
+        figures.append(
+            Figure("  p99", tuple(one.load.p99_ms for one in runs), "ms", TARGET_P99 if kind == "door" else None)
+        )
+    for kind in FANS:
+        shares = tuple(a.per_s / b.per_s for a, b in zip(loads[kind], loads["empty"], strict=True))
+        figures.append(Figure(f"{names[kind]} ÷ empty endpoint", shares, "×", TARGET_SHARE if kind == "door" else None))
+    return figures
+
+
+def _headroom(seen: dict[str, list[Seen]]) -> str:
+    """The load generator must not be what limits: it has to have time left while the server has none."""
+    most = max(one.load.cpu for runs in seen.values() for one in runs)
+    fastest = min(one.server for one in seen["empty"])
+    verdict = "so the server is the limit" if most < min(0.9, fastest) else "SO IT MAY BE THE LIMIT"
+    return f"the load generator used at most {most:.0%} of a core, the empty server {fastest:.0%}: {verdict}"
+
+
+def _must_hold(database: Path, jobs: int) -> None:
+    store = SQLiteStore(database)
+    held = store.backlog().accepted
+    store.close()
+    if held < jobs:
+        raise Stuck(f"only {held} of {jobs} jobs are in the store although the door answered for all of them")
