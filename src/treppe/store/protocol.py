@@ -7,13 +7,13 @@ A store translates its driver's errors into :mod:`treppe.errors`.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any, Protocol
 
 import msgspec
 
 from treppe.job import Claim, Event, Grant, Job, NewEvent, NewJob, Placed, Repeat, Report, Settlement, State
+from treppe.store.bell import Bell
 
 MAX_BATCH = 500
 """No call writes more rows than this."""
@@ -280,7 +280,7 @@ class Store(Protocol):
     def change(self, seen: Sequence[Seen], event: Event, by: str, note: str = "") -> tuple[Seen, ...]:
         """A human act on the jobs as they were seen, audited in the same transaction; returns those refused."""
 
-    def wait(self, timeout: float, bell: threading.Event) -> None:
+    def wait(self, timeout: float, bell: Bell) -> None:
         """Return when there may be new work, when the bell rings, or after *timeout* seconds."""
 
     def upkeep(self, after_lapse: AfterLapse | None) -> Upkept:

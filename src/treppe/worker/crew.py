@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Iterable
 
 from treppe.job import Outcome
+from treppe.store.bell import Bell
 from treppe.worker.handler import Run
 
 PREFETCH_FOR = 0.05  # seconds of work that may lie ready beside the running jobs
@@ -26,7 +27,7 @@ class Ended:
     fight their thread for the interpreter's lock at every row of its transaction.
     """
 
-    def __init__(self, bell: threading.Event) -> None:
+    def __init__(self, bell: Bell) -> None:
         self._runs: deque[Run] = deque()
         self._bell = bell
         self._ring_at = 0.0
@@ -38,7 +39,7 @@ class Ended:
         self._runs.append(run)
         if not more_ready or now >= self._ring_at:
             self._ring_at = now + LINGER
-            self._bell.set()
+            self._bell.ring()
 
     def collect(self) -> list[Run]:
         """Everything that has ended so far."""

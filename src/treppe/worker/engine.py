@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from treppe.errors import StoreError
 from treppe.job import Claim, Kind, Outcome, Settlement
 from treppe.settle import conclude
+from treppe.store.bell import Bell
 from treppe.store.protocol import Claimed, Pace, Store, Wanted
 from treppe.worker.crew import Crew, Ended, Starts
 from treppe.worker.handler import Handler, Run, timed_out
@@ -61,7 +62,7 @@ class Worker:
         self._grace = grace
         self._chores = chores or (lambda: False)
         self._on_trouble = on_trouble or (lambda: None)
-        self._bell = threading.Event()
+        self._bell = Bell()
         self._ended = Ended(self._bell)
         self._lease = Lease(store, lease or store.lease)
         starts = Starts()
@@ -93,7 +94,7 @@ class Worker:
     def stop(self) -> None:
         """End in an orderly way; may be called from a signal handler or another thread, and twice."""
         self._stopping.set()
-        self._bell.set()
+        self._bell.ring()
 
     @property
     def stopping(self) -> bool:
@@ -113,6 +114,7 @@ class Worker:
             self.loop.close()
             self._threads.close()
             self._lease.stop()
+            self._bell.close()
         return self.tally
 
     def _turn(self, budget: Budget | None) -> Turn:
@@ -314,6 +316,7 @@ class Worker:
         while self._unwritten and time.monotonic() < give_up:
             self._try_to_settle()
             if self._unwritten:
+                self._bell.clear()
                 self._bell.wait(0.2)
 
     def _try_to_settle(self) -> None:

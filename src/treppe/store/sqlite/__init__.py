@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 import os
 import sqlite3
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
+from weakref import WeakSet
 
 from treppe.errors import StoreError, StoreUnavailable
 from treppe.job import Claim, Event, Job, NewEvent, NewJob, Settlement
+from treppe.store.bell import Bell
 from treppe.store.protocol import (
     AfterLapse,
     Backlog,
@@ -32,13 +33,13 @@ from treppe.store.sqlite.claiming import Claimer
 from treppe.store.sqlite.database import SQL, Connection, Database
 from treppe.store.sqlite.journal import SQLiteJournal
 from treppe.store.sqlite.keeping import Keeper
+from treppe.store.sqlite.watching import Watch
 
 T = TypeVar("T")
 
 log = logging.getLogger("treppe.store")
 
 LEASE = 10.0
-POLL = 0.01
 KEEP_EVENTS = 30 * 86400.0
 
 
@@ -80,7 +81,8 @@ class SQLiteStore:
         self.journal: JournalPort = SQLiteJournal(self._database, clock)
         self._claimer = Claimer()
         self._keeper = Keeper(self._database, clock, keep_events)
-        self._bells: set[threading.Event] = set()
+        self._bells: WeakSet[Bell] = WeakSet()
+        self._watch: Watch | None = None
         self._version: int | None = None
         self._rung = self._looked = 0  # changes made in this process, and how many the last claim has seen
 
@@ -189,14 +191,27 @@ class SQLiteStore:
         self._ring()
         return tuple(refused)
 
-    def wait(self, timeout: float, bell: threading.Event) -> None:
-        """See :meth:`treppe.store.protocol.Store.wait`. Other processes are noticed by ``PRAGMA data_version``."""
-        until = time.monotonic() + timeout
+    def wait(self, timeout: float, bell: Bell) -> None:
+        """See :meth:`treppe.store.protocol.Store.wait`."""
         self._bells.add(bell)
-        while self._rung == self._looked and not bell.wait(max(0.0, min(POLL, until - time.monotonic()))):
-            version = self._database.version()
-            if (version is not None and version != self._version) or time.monotonic() >= until:
+        watch = self._watched()
+        until = time.monotonic() + timeout
+        while self._rung == self._looked and not bell.rings:
+            left = until - time.monotonic()
+            if left <= 0:
                 return
+            bell.wait(min(left, watch.patience()), watch.fd)
+            watch.look()
+            version = self._database.version()
+            if version is not None and version != self._version:
+                watch.stir()
+                return
+
+    def _watched(self) -> Watch:
+        if self._watch is None:
+            self._database.version()  # the log is there once the file is open
+            self._watch = Watch(self._database.path)
+        return self._watch
 
     def upkeep(self, after_lapse: AfterLapse | None) -> Upkept:
         """See :meth:`treppe.store.protocol.Store.upkeep`."""
@@ -218,8 +233,11 @@ class SQLiteStore:
     def close(self) -> None:
         """See :meth:`treppe.store.protocol.Store.close`."""
         self._database.close()
+        if self._watch is not None:
+            self._watch.close()
+            self._watch = None
 
     def _ring(self) -> None:
         self._rung += 1
         for bell in tuple(self._bells):
-            bell.set()
+            bell.ring()

@@ -8,6 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable
 
 from treppe.job import Claim, Event, Placed, Settlement, State
+from treppe.store.bell import Bell
 from treppe.store.protocol import Filter, Pace, Store
 from treppe.testing.contract.base import Contract, together, until
 from treppe.testing.contract.paces import FREE, ScriptedPace, at_most
@@ -204,16 +205,16 @@ class Concurrency(Contract):
         together(keep_up, keep_up, work)
 
     def test_a_waiter_is_woken_by_its_bell(self, store: Store) -> None:
-        bell = threading.Event()
-        bell.set()
+        bell = Bell()
+        bell.ring()
         assert seconds_of(lambda: store.wait(PATIENCE, bell)) < PROMPT
 
     def test_a_bell_rung_meanwhile_wakes_too(self, store: Store) -> None:
-        bell, waiting = threading.Event(), threading.Event()
+        bell, waiting = Bell(), threading.Event()
 
         def ring() -> None:
             waiting.wait()
-            bell.set()
+            bell.ring()
 
         def wait() -> None:
             waiting.set()
@@ -223,19 +224,19 @@ class Concurrency(Contract):
 
     def test_a_waiter_gives_up_after_its_time(self, store: Store) -> None:
         claim(store)
-        assert seconds_of(lambda: store.wait(0.05, threading.Event())) < PROMPT
+        assert seconds_of(lambda: store.wait(0.05, Bell())) < PROMPT
 
     def test_a_put_between_the_claim_and_the_wait_is_not_slept_through(self, store: Store) -> None:
         claim(store)
         put(store, "a")
-        assert seconds_of(lambda: store.wait(PATIENCE, threading.Event())) < PROMPT
+        assert seconds_of(lambda: store.wait(PATIENCE, Bell())) < PROMPT
 
     def test_a_put_wakes_a_waiter(self, store: Store) -> None:
         claim(store)
         woken = threading.Event()
 
         def wait() -> None:
-            assert seconds_of(lambda: store.wait(PATIENCE, threading.Event())) < PROMPT
+            assert seconds_of(lambda: store.wait(PATIENCE, Bell())) < PROMPT
             woken.set()
 
         together(wait, lambda: put(store, "a"))
@@ -247,7 +248,7 @@ class Concurrency(Contract):
         other = open_store()
 
         def wait() -> None:
-            assert seconds_of(lambda: store.wait(PATIENCE, threading.Event())) < PROMPT
+            assert seconds_of(lambda: store.wait(PATIENCE, Bell())) < PROMPT
 
         together(wait, lambda: put(other, "a"))
         assert [one.id for one in find_all(store, Filter((State.WAITING,)))] == ["a"]
