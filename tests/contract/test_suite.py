@@ -11,7 +11,7 @@ from treppe.job import TRANSITIONS, Event, State
 from treppe.store.protocol import Can, Journal, Store
 from treppe.testing import contract
 from treppe.testing.contract import THEMES, Contract, StoreContract
-from treppe.testing.contract.base import needs, together, until
+from treppe.testing.contract.base import as_long_as, needs, together, until
 from treppe.testing.contract.states import DRIVEN, NOT_YET
 
 FILES = {path.stem: path.read_text() for path in Path(contract.__file__).parent.glob("*.py")}
@@ -88,6 +88,12 @@ def test_a_thread_that_hangs_fails_the_test():
     with pytest.raises(AssertionError, match=r"still ran after 0\.01 seconds"):
         together(hanging.wait, seconds=0.01)
     hanging.set()
+
+
+def test_going_round_for_ever_fails():
+    with pytest.raises(AssertionError, match=r"still goes round after 0\.01 seconds"):
+        for _ in as_long_as(lambda: True, 0.01):
+            pass
 
 
 def test_waiting_for_what_never_happens_fails():

@@ -120,6 +120,14 @@ def together(*works: Callable[[], object], seconds: float = 300.0) -> None:
     assert not any(thread.is_alive() for thread in threads), f"a thread still ran after {seconds} seconds"
 
 
+def as_long_as(condition: Callable[[], object], seconds: float = 60.0) -> Iterator[None]:
+    """Go round while the condition holds; fails after *seconds*, for a broken store may hold it for ever."""
+    end = time.monotonic() + seconds
+    while condition():
+        assert time.monotonic() < end, f"it still goes round after {seconds} seconds"
+        yield
+
+
 def until(condition: Callable[[], object], seconds: float = 20.0) -> None:
     """Wait for something another thread or process does; fails after *seconds*."""
     end = time.monotonic() + seconds

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from treppe.job import Claim, Event, Placed, Settlement, State
 from treppe.store.bell import Bell
 from treppe.store.protocol import Filter, Pace, Store
-from treppe.testing.contract.base import Contract, together, until
+from treppe.testing.contract.base import Contract, as_long_as, together, until
 from treppe.testing.contract.paces import FREE, ScriptedPace, at_most
 from treppe.testing.contract.verbs import (
     QUEUE,
@@ -52,7 +52,7 @@ class Concurrency(Contract):
 
         def consume() -> None:
             worker = new_worker(store, 1e6)
-            while store.backlog().done < 400:
+            for _ in as_long_as(lambda: store.backlog().done < 400):
                 claims = claim(store, 10, worker=worker).claims
                 assert store.settle([finished(one) for one in claims]) == ()
                 if not claims:
@@ -122,14 +122,14 @@ class Concurrency(Contract):
         counted: list[str] = []
 
         def work() -> None:
-            while store.backlog().open:
+            for _ in as_long_as(lambda: store.backlog().open):
                 worker = new_worker(store, 1e6)
                 for alone in (False, True):
                     for one in claim(store, 3, worker=worker, alone=alone).claims:
                         counted.extend([one.id] if store.settle([finished(one)]) == () else [])
 
         def kill() -> None:
-            while store.backlog().open:
+            for _ in as_long_as(lambda: store.backlog().open):
                 for worker in {one.worker for one in claim(store, 2, worker=new_worker(store, 1e6)).claims}:
                     store.retire(worker)
                 upkeep(store)
@@ -182,7 +182,8 @@ class Concurrency(Contract):
         seen: list[int] = []
 
         def watch() -> None:
-            while (told := store.backlog()).done < 200:
+            for _ in as_long_as(lambda: store.backlog().done < 200):
+                told = store.backlog()
                 seen.append(told.open + told.done)
 
         together(watch, lambda: work_in_threads(store, 2, batch=5))
@@ -193,7 +194,7 @@ class Concurrency(Contract):
         stop = threading.Event()
 
         def keep_up() -> None:
-            while not stop.is_set():
+            for _ in as_long_as(lambda: not stop.is_set()):
                 assert upkeep(store).lapsed == 0
 
         def work() -> None:
@@ -269,12 +270,12 @@ def work_in_threads(
     def work() -> None:
         worker = new_worker(store, 1e6)
         settling: list[Claim] = []
-        while store.backlog().open or settling:
+        for _ in as_long_as(lambda: store.backlog().open or settling):
             for one in settling:
                 end(one)
             brought = claim(store, batch, worker=worker, pace=pace, settling=[finished(one) for one in settling])
             assert brought.refused == ()
-            settling = list(brought.claims)
+            settling[:] = brought.claims
             for one in settling:
                 start(one)
                 started.append(one.id)

@@ -138,6 +138,6 @@ class Figures(Contract):
         for reached in REACHABLE:
             into(store, reached, reached.value, queue=reached.value)
         put_many(store, 150, "more", queue="more")
-        while taken := claim(store, 100, queues=("more",)).claims:
-            finish(store, *taken)
+        for _ in range(2):
+            finish(store, *claim(store, 100, queues=("more",)).claims)
         assert store.backlog().done == 151

@@ -7,7 +7,7 @@ import pytest
 from treppe.job import Claim, Grant, Kind, Repeat, Report, State
 from treppe.store.protocol import Store
 from treppe.testing.clock import ManualClock
-from treppe.testing.contract.base import Contract, together
+from treppe.testing.contract.base import Contract, as_long_as, together
 from treppe.testing.contract.paces import Answer, ScriptedPace, counting, held_for
 from treppe.testing.contract.verbs import (
     ALICE,
@@ -177,7 +177,8 @@ class Pacing(Contract):
     def test_every_report_is_folded_in_exactly_once(self, store: Store) -> None:
         put_many(store, 120)
         pace, settled = paced(counting), 0
-        while taken := claim(store, 7, pace=pace).claims:
+        for _ in range(40):
+            taken = claim(store, 7, pace=pace).claims
             store.settle([finished(one, report=report(one)) for one in taken])
             settled += len(taken)
         put(store, "last")
@@ -209,7 +210,8 @@ class Pacing(Contract):
 
         def work(worker: int) -> None:
             pace = paced(counting)
-            while taken := claim(store, 5, pace=pace, worker=worker).claims:
+            for _ in as_long_as(lambda: store.backlog().open):
+                taken = claim(store, 5, pace=pace, worker=worker).claims
                 store.settle([finished(one, report=report(one)) for one in taken])
 
         together(*[lambda worker=worker: work(worker) for worker in (ALICE, BOB, ALICE, BOB)])

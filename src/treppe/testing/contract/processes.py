@@ -15,7 +15,7 @@ import pytest
 
 from treppe.job import State
 from treppe.store.protocol import Store
-from treppe.testing.contract.base import Clock, Contract, Opener
+from treppe.testing.contract.base import Clock, Contract, Opener, as_long_as
 from treppe.testing.contract.child import Order
 from treppe.testing.contract.verbs import claim, find_all, finish, put, put_many, state, upkeep
 
@@ -73,7 +73,7 @@ class Processes(Contract):
         for i in range(20):
             put(real, *[f"{key}-{i}" for key in "xyz"], key="k")
         order = Order(elsewhere, "work_until_empty", n=5)
-        while real.backlog().open:
+        for _ in as_long_as(lambda: real.backlog().open):
             with child(order) as first, child(order) as second:
                 lines(first)
                 lines(second)

@@ -23,6 +23,7 @@ from treppe.testing.contract.verbs import (
     read,
     state,
     upkeep,
+    upkeep_rounds,
 )
 
 MOST_ROWS = 500
@@ -91,20 +92,16 @@ class Upkeep(Contract):
     def test_one_round_expires_a_bounded_number_and_says_there_is_more(self, store: Store, clock: ManualClock) -> None:
         put_many(store, 1200, expires=10)
         clock.advance(11)
-        rounds = [store.upkeep(by_policy)]
-        while rounds[-1].more:
-            rounds.append(store.upkeep(by_policy))
+        rounds = upkeep_rounds(store)
         assert max(one.expired for one in rounds) <= MOST_ROWS
         assert sum(one.expired for one in rounds) == 1200
 
     def test_one_round_forgets_a_bounded_number_and_says_there_is_more(self, store: Store, clock: ManualClock) -> None:
         put_many(store, 1200, keep=10)
-        while taken := claim(store, 100).claims:
-            finish(store, *taken)
+        for _ in range(12):
+            finish(store, *claim(store, 100).claims)
         clock.advance(11)
-        rounds = [store.upkeep(by_policy)]
-        while rounds[-1].more:
-            rounds.append(store.upkeep(by_policy))
+        rounds = upkeep_rounds(store)
         assert max(one.forgotten for one in rounds) <= MOST_ROWS
         assert sum(one.forgotten for one in rounds) == 1200
         assert find_all(store) == []

@@ -20,6 +20,7 @@ ALICE, BOB = 1, 2
 """Two workers every store of the contract knows; their leases outlive every test."""
 
 FOREVER = 100 * 365 * 86400.0
+MOST_ROUNDS = 1000
 _strangers = itertools.count(1000)
 
 
@@ -85,7 +86,7 @@ def claim_one(store: Store, **wishes: Any) -> Claim:
     return claims[0]
 
 
-def claim_until_empty(store: Store, n: int = 100, most: int = 1000, **wishes: Any) -> list[Claim]:
+def claim_until_empty(store: Store, n: int = 100, most: int = MOST_ROUNDS, **wishes: Any) -> list[Claim]:
     """Claim again and again, at most *most* times, until nothing more comes."""
     claims: list[Claim] = []
     for _ in range(most):
@@ -192,20 +193,24 @@ def by_policy(lapsed: Lapsed) -> Lapse:
     return Lapse(*after_lapse(*msgspec.structs.astuple(lapsed)))
 
 
+def upkeep_rounds(store: Store, lapse: AfterLapse | None = by_policy) -> list[Upkept]:
+    """Rounds of upkeep until there is no more to do."""
+    rounds = [store.upkeep(lapse)]
+    while rounds[-1].more:
+        assert len(rounds) < MOST_ROUNDS, "upkeep says for ever that there is more to do"
+        rounds.append(store.upkeep(lapse))
+    return rounds
+
+
 def upkeep(store: Store, lapse: AfterLapse | None = by_policy) -> Upkept:
-    """Rounds of upkeep until there is no more to do; returns what they did together."""
-    done = Upkept()
-    for _ in range(1000):
-        once = store.upkeep(lapse)
-        done = Upkept(
-            done.lapsed + once.lapsed,
-            done.expired + once.expired,
-            done.promoted + once.promoted,
-            done.forgotten + once.forgotten,
-        )
-        if not once.more:
-            return done
-    raise AssertionError("upkeep says for ever that there is more to do")
+    """All the upkeep there is to do; returns what its rounds did together."""
+    rounds = upkeep_rounds(store, lapse)
+    return Upkept(
+        sum(once.lapsed for once in rounds),
+        sum(once.expired for once in rounds),
+        sum(once.promoted for once in rounds),
+        sum(once.forgotten for once in rounds),
+    )
 
 
 def lapse(store: Store, *claims: Claim) -> None:
@@ -243,12 +248,13 @@ def state(store: Store, id: str) -> State:
 def find_all(store: Store, wanted: Filter | None = None, n: int = 200) -> list[Job]:
     """Every job that matches, page by page."""
     jobs: list[Job] = []
-    page = store.find(wanted or Filter(), None, n)
-    jobs += page.jobs
-    while page.after is not None:
-        page = store.find(wanted or Filter(), page.after, n)
+    after: int | None = None
+    for _ in range(MOST_ROUNDS):
+        page = store.find(wanted or Filter(), after, n)
         jobs += page.jobs
-    return jobs
+        if (after := page.after) is None:
+            return jobs
+    raise AssertionError(f"there is still a next page after {MOST_ROUNDS} of them")
 
 
 def audit(store: Store) -> list[dict[str, Any]]:
