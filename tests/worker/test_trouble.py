@@ -1,0 +1,165 @@
+"""The n-th call to the store fails, for n = 1, 2, 3 … until a fixed scenario runs through untouched (SQLite's way).
+
+Each fault comes in two ends: the call failed before it did anything, and it was done but nobody was told.
+"""
+
+import itertools
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from tests.worker.support import LEASE, until, working
+from treppe import Backoff, Context, StoreError, StoreUnavailable, Treppe
+from treppe.job import Event
+from treppe.store.sqlite import SQLiteStore
+from treppe.upkeep import Upkeep
+from treppe.worker import Worker
+
+ERRORS = (StoreUnavailable("the disk is full"), StoreError("broken"), RuntimeError("a fault of the adapter"))
+CALLS = frozenset({"put", "claim", "settle", "note", "renew", "retire", "upkeep", "wait", "backlog"})
+JOBS = ("one", "two", "stepped", "wants-again")
+
+
+class Faulty:
+    """A store whose n-th call raises, before it does anything or after it has done it."""
+
+    def __init__(self, store: SQLiteStore, n: int, error: Exception, after: bool) -> None:
+        self._store, self._n, self._error, self._after = store, n, error, after
+        self._count = itertools.count(1)
+        self.failed = ""
+
+    def __getattr__(self, name: str) -> Any:
+        real = getattr(self._store, name)
+        return self._counted(name, real) if name in CALLS else real
+
+    def _counted(self, name: str, real: Any) -> Any:
+        def call(*args: Any) -> Any:
+            if next(self._count) != self._n:
+                return real(*args)
+            self.failed = name
+            if self._after:
+                real(*args)
+            raise self._error
+
+        return call
+
+
+class Scenario:
+    """Four jobs, one with a step and one that wants to be called twice; enqueued by somebody who tries again."""
+
+    def __init__(self, store: Any) -> None:
+        self.app = Treppe(store)
+        self.ran: Counter[str] = Counter()
+        self.stepped: list[str] = []
+        task = self.app.task(name="task", queue="q", backoff=Backoff(base=0.02, cap=0.05))(self._task)
+        for id in JOBS:
+            self._enqueue(task.using(id=id))
+
+    def _task(self, ctx: Context) -> str:
+        self.ran[ctx.id] += 1
+        if ctx.id == "stepped":
+            ctx.step("once", self.stepped.append, ctx.id)
+        if ctx.id == "wants-again" and self.ran[ctx.id] == 1:
+            raise ValueError("try again")
+        return ctx.id
+
+    @staticmethod
+    def _enqueue(call: Any) -> None:
+        for _ in range(2):
+            try:
+                call.enqueue()
+            except (StoreError, RuntimeError):
+                continue
+            return
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["failed before", "done but unknown"])
+def test_whatever_call_fails_nothing_is_lost_and_nothing_is_settled_twice(tmp_path, after):
+    met: set[str] = set()
+    for n in itertools.count(1):
+        store = SQLiteStore(tmp_path / f"{n}.db", durable=False)
+        store.lease = LEASE
+        store.migrate()
+        faulty = Faulty(store, n, ERRORS[n % 3], after)
+        try:
+            look_at(faulty, store, n)
+        finally:
+            store.close()
+        if not faulty.failed:
+            break
+        met.add(faulty.failed)
+    assert met >= {"put", "claim", "settle", "note", "upkeep", "wait"}
+
+
+def look_at(faulty: Faulty, store: SQLiteStore, n: int) -> None:
+    scenario = Scenario(faulty)
+    upkeep = Upkeep(store)
+    fault = lambda: f"call {n}, {faulty.failed}"  # noqa: E731
+    with working(
+        faulty, scenario.app.handlers(), chores=lambda: faulty.upkeep(None).more, on_trouble=upkeep.trouble
+    ) as worker:
+        until(lambda: store.backlog().done == len(JOBS))
+    for id in JOBS:
+        job = store.get(id)
+        assert [line.event for line in job.history].count(Event.FINISH) == 1, fault()
+        assert job.result == f'"{id}"'.encode(), fault()
+        assert (job.charged, job.crashes) == (0, 0), fault()
+    assert store.backlog().accepted == len(JOBS), fault()
+    assert scenario.ran["one"] == scenario.ran["two"] == 1, fault()
+    assert scenario.ran["wants-again"] == 2, fault()
+    assert len(scenario.stepped) == 1 or faulty.failed == "note", fault()
+    assert worker.tally.done + worker.tally.refused >= len(JOBS), fault()
+
+
+def test_a_store_that_is_away_for_longer_than_a_lease_is_waited_for(store):
+    away: list[bool] = []
+
+    class Away(Faulty):
+        def _counted(self, name, real):
+            def call(*args):
+                if away:
+                    raise ERRORS[0]
+                return real(*args)
+
+            return call
+
+    app = Treppe(store)
+    task = app.task(name="task", queue="q")(lambda: None)
+    with working(Away(store, 0, ERRORS[0], False), app.handlers()) as worker:
+        until(lambda: worker._lease.fresh)
+        away.append(True)
+        for _ in range(20):
+            task.enqueue()
+        until(lambda: not worker._lease.fresh)
+        assert store.backlog().done == 0
+        away.clear()
+        until(lambda: store.backlog().done == 20)
+
+
+def test_a_store_that_fails_at_every_third_call_is_worked_through(store):
+    calls = itertools.count(1)
+
+    class Flaky(Faulty):
+        def _counted(self, name, real):
+            def call(*args):
+                n = next(calls)
+                if n % 3 == 0:
+                    raise ERRORS[n // 3 % 3]
+                return real(*args)
+
+            return call
+
+    app = Treppe(store)
+    ran: Counter[int] = Counter()
+    task = app.task(name="task", queue="q")(lambda n: ran.update([n]))
+    for n in range(30):
+        task.enqueue(n)
+    with working(Flaky(store, 0, ERRORS[0], False), app.handlers()):
+        until(lambda: store.backlog().done == 30, 20)
+    assert ran == Counter(range(30))
+
+
+def test_a_worker_is_a_plain_object_until_it_runs(store):
+    """One that is made and never run leaves nothing open."""
+    assert isinstance(Worker(store, {}, None), Worker)  # type: ignore[arg-type]
