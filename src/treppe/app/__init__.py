@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, Unpack, final, overload
 
 import msgspec
@@ -24,7 +25,7 @@ from treppe.errors import ConfigError, NotFound, StoreError
 from treppe.intake import Intake, raise_conflicts
 from treppe.job import Job, NewJob, Placed
 from treppe.policy.pace import Limits, Pacer
-from treppe.store.protocol import Store
+from treppe.store.protocol import Plan, Store
 from treppe.store.sqlite import SQLiteStore
 from treppe.worker import Handler
 
@@ -103,6 +104,14 @@ class Treppe:
                 self._store = open_store(self._url)
             return self._store
 
+    @property
+    def file(self) -> Path | None:
+        """The file that the jobs are in, or None where they are in none. Nothing is opened for the answer."""
+        if self._url:
+            return sqlite_path(self._url).absolute()
+        path = getattr(self._store, "path", None)
+        return None if path is None else Path(path)
+
     def close(self) -> None:
         """Let go of the store's connections; the next use opens them again."""
         if self._store is not None:
@@ -160,20 +169,19 @@ class Treppe:
 
             app.enqueue_many([send_mail.using(id=f"mail:{n}").prepare(to, n) for n, to in orders])
         """
-        intake = Intake(self.store)
-        if within is None:
-            put = intake.put(jobs)
-        else:
-            put = guest.run(intake.plan(jobs), within, getattr(self.store, "path", None))
+        put = Intake(self.store).put(jobs) if within is None else guest.run(self._plan(jobs), within, self.file)
         return list(raise_conflicts(put).jobs)
 
     async def aenqueue_many(self, jobs: Sequence[NewJob], within: Any = None) -> list[Placed]:
         """The same for async code. Cancelled, it may have stored them; with the same ids it may be said again."""
         if within is None:
             return await asyncio.to_thread(self.enqueue_many, jobs)
-        store = await asyncio.to_thread(lambda: self.store)
-        put = await guest.arun(Intake(store).plan(jobs), within, getattr(store, "path", None))
+        put = await guest.arun(self._plan(jobs), within, self.file)
         return list(raise_conflicts(put).jobs)
+
+    def _plan(self, jobs: Sequence[NewJob]) -> Plan:
+        """Statements for the caller's connection. None of ours is opened: it would wait for the caller's lock."""
+        return Intake(self._store or open_store(self._url, migrate=False)).plan(jobs)
 
     def job(self, id: str) -> Job:
         """One job with its state and history; NotFound."""

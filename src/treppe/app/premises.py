@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -28,6 +28,11 @@ if TYPE_CHECKING:
     from treppe.eyes.alert import Alerts
     from treppe.eyes.measure import Figures
 
+log = logging.getLogger("treppe.run")
+
+UNKNOWN_EVERY: Final = 60.0
+"""Seconds between two looks for due jobs whose task nobody here knows."""
+
 MARGIN: Final = 5.0
 """Seconds that a delivery may take beyond its own time limit before it is cut off from outside."""
 
@@ -39,6 +44,7 @@ class Premises:
         self.settings, self.app = settings, app
         self.pacer = pacer_for(queues_of(settings, app))
         self._workers: set[Worker] = set()
+        self._look_for_unknown = time.monotonic() + UNKNOWN_EVERY
         self._stopped = threading.Event()
         self._lock = threading.Lock()
 
@@ -65,14 +71,17 @@ class Premises:
                 worker.run()
 
     def drain(self, store: Store, budget: float) -> dict[str, Any]:
-        """Work off what is due; ``stopped`` says why it ended: empty, budget, held or stopping."""
+        """Work off what is due; ``stopped`` says why it ended: empty, budget, held, stopping, or unknown
+        (what is left is of tasks that are not known here)."""
         until = time.monotonic() + budget
         upkeep = Upkeep(store)
         tally = Drained()
         self._drain_once(store, upkeep, until, tally)
         if self._found_lapses(store, upkeep, until):
             self._drain_once(store, upkeep, until, tally)
-        return self._figures_of(tally, store.backlog(), until)
+        backlog = store.backlog()
+        self._tell_unknown(backlog)
+        return self._figures_of(tally, backlog, until)
 
     def stop(self) -> None:
         """End all work in good order; what is started later ends at once."""
@@ -118,20 +127,37 @@ class Premises:
             "waiting": backlog.total("waiting") + backlog.total("retrying") + backlog.total("behind"),
             "oldest_age_s": backlog.oldest_age,
             "next_due_in_s": drained.next_in,
-            "stopped": self._why_stopped(bool(backlog.total("waiting")), time.monotonic() >= until),
+            "stopped": self._why_stopped(backlog, time.monotonic() >= until),
         }
 
-    def _why_stopped(self, work_left: bool, over: bool) -> str:
+    def _why_stopped(self, backlog: Backlog, over: bool) -> str:
         if self._stopped.is_set():
             return "stopping"
-        return "empty" if not work_left else "budget" if over else "held"
+        if not backlog.total("waiting"):
+            return "empty"
+        known = sum(n for task, n in backlog.due_tasks.items() if task in self.tasks)
+        return "budget" if over else "held" if known else "unknown"
+
+    def _chores(self, store: Store, upkeep: Upkeep) -> bool:
+        if time.monotonic() >= self._look_for_unknown:
+            self._look_for_unknown = time.monotonic() + UNKNOWN_EVERY
+            self._tell_unknown(store.backlog())
+        return upkeep.round().more
+
+    def _tell_unknown(self, backlog: Backlog) -> None:
+        unknown = {task: n for task, n in backlog.due_tasks.items() if n and task not in self.tasks}
+        if unknown:
+            shown = ", ".join(f"{task} ({n})" for task, n in sorted(unknown.items())[:10])
+            log.warning("due jobs of tasks that are not known here: %s. Start a worker that knows them", shown)
 
     @contextmanager
     def _worker(self, store: Store, upkeep: Upkeep) -> Iterator[Worker]:
         """A worker for all handlers, with upkeep as its chore."""
         handlers = self.app.handlers() if self.app else {}
         delivery = self._delivery(handlers) if self.settings.destinations else None
-        worker = Worker(store, handlers, self.pacer, chores=lambda: upkeep.round().more, on_trouble=upkeep.trouble)
+        worker = Worker(
+            store, handlers, self.pacer, chores=partial(self._chores, store, upkeep), on_trouble=upkeep.trouble
+        )
         if delivery is not None:
             worker.loop.on_close(delivery.aclose)
         with self._lock:
@@ -162,15 +188,22 @@ class Premises:
     def _store(self) -> Store:
         if self.app is None:
             return open_store(self.settings.store)
-        store = self.app.store
-        theirs = getattr(store, "path", None)
-        says_nothing = self.settings == Settings(app=self.settings.app)
-        if theirs is not None and not says_nothing:
-            ours = sqlite_path(self.settings.store).absolute()
-            if ours.resolve() != Path(theirs).resolve():
-                problem = f"the app keeps its jobs in {theirs}, the settings say {ours}"
-                raise ConfigError("store", problem, "Let both name the same")
-        return store
+        refuse_another_store(self.app, self.settings)
+        return self.app.store
+
+
+def refuse_another_store(app: Treppe, settings: Settings) -> None:
+    """ConfigError when the app keeps its jobs elsewhere than the settings say: neither would see the other's.
+
+    Settings that say nothing at all leave it to the app.
+    """
+    theirs = app.file
+    if theirs is None or settings == Settings(app=settings.app):
+        return
+    ours = sqlite_path(settings.store).absolute()
+    if ours.resolve() != theirs.resolve():
+        problem = f"the app keeps its jobs in {theirs}, the settings say {ours}"
+        raise ConfigError("store", problem, "Let both name the same")
 
 
 class Drained(msgspec.Struct):

@@ -12,12 +12,10 @@ from treppe.cli.house import House, house
 from treppe.cli.kit import Command, Failed
 from treppe.config.parse import duration
 from treppe.config.words import did_you_mean
-from treppe.errors import ConfigError
 
 if TYPE_CHECKING:
     from treppe.config import Destination
     from treppe.job import NewJob, Placed
-    from treppe.store.protocol import Store
 
 
 @click.command(cls=Command)
@@ -43,11 +41,12 @@ def enqueue(
     arguments = _arguments(pairs, json_args)
     call["delay"] = duration(call["delay"], "--delay") if call["delay"] else 0.0
     with house.store(make=True) as store:
+        from treppe.app.premises import refuse_another_store
         from treppe.intake import Intake, raise_conflicts
 
         job = _job(house, task, arguments, call)
         if house.app and task in house.app.tasks:
-            _refuse_another_store(house.app.store, store)
+            refuse_another_store(house.app, house.settings)
         placed = raise_conflicts(Intake(store).put([job])).jobs[0]
     _tell(placed, as_json)
 
@@ -87,15 +86,6 @@ def _job(house: House, task: str, arguments: dict[str, Any], call: dict[str, Any
     from treppe.app.task import Call
 
     return tasks[task].job(Call(**call), (), arguments)
-
-
-def _refuse_another_store(theirs: Store, ours: Store) -> None:
-    """The app's workers would never see the job."""
-    places = [getattr(store, "path", None) for store in (theirs, ours)]
-    theirs.close()
-    if places[0] != places[1]:
-        problem = f"the app keeps its jobs in {places[0]}, the settings say {places[1]}"
-        raise ConfigError("store", problem, "Let both name the same")
 
 
 def _delivery(destination: Destination, body: dict[str, Any], call: dict[str, Any]) -> NewJob:

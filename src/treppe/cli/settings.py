@@ -63,8 +63,11 @@ def _all_findings(house: House) -> list[Finding]:
 
 
 def _of_app(house: House) -> list[Finding]:
+    from treppe.app.premises import refuse_another_store
+
     try:
-        _ = house.app
+        if house.app is not None:
+            refuse_another_store(house.app, house.settings)
     except ConfigError as error:
         return [Finding("error", error.where, error.problem, error.cure)]
     return []

@@ -46,7 +46,7 @@ class Tick:
             return problem(405, "Call it with POST", (b"allow", b"POST"))
         if not self._may(scope):
             challenge = (b"www-authenticate", b"Bearer")
-            return problem(401, "A bearer token is needed: one of web.drain_secrets in treppe.toml", challenge)
+            return problem(401, "A bearer token is needed: web.drain_secret in treppe.toml", challenge)
         try:
             budget = self._budget(scope)
         except ConfigError as error:

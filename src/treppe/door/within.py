@@ -19,7 +19,7 @@ from treppe.store.protocol import Plan, Put, Statement
 Row = tuple[Any, ...]
 
 
-def run(plan: Plan, connection: Any, file: str | None = None) -> Put:
+def run(plan: Plan, connection: Any, file: Path | None = None) -> Put:
     """Carry the plan out on a ``sqlite3`` connection. Unsupported for any other, and in autocommit.
 
     ``file`` is where the store's jobs are: the connection must be to the same file. StoreUnavailable when it is
@@ -44,7 +44,7 @@ def run(plan: Plan, connection: Any, file: str | None = None) -> Put:
             return _answer(end)
 
 
-async def arun(plan: Plan, connection: Any, file: str | None = None) -> Put:
+async def arun(plan: Plan, connection: Any, file: Path | None = None) -> Put:
     """The same on an ``aiosqlite`` connection, or a plain one."""
     if not _is_async(connection):
         return run(plan, connection, file)
@@ -70,7 +70,7 @@ LEGACY = -1
 """``sqlite3.LEGACY_TRANSACTION_CONTROL``: what ``autocommit`` says where it says nothing (Python 3.12 and newer)."""
 
 
-def _guarded(plan: Plan, file: str | None, begin: str) -> Generator[Statement, list[Row], Put]:
+def _guarded(plan: Plan, file: Path | None, begin: str) -> Generator[Statement, list[Row], Put]:
     _refuse_other_file((yield "PRAGMA database_list", ()), file)
     if begin:
         yield begin, ()
@@ -114,7 +114,7 @@ def _is_async(connection: Any) -> bool:
     return any(kind.__module__.partition(".")[0] == "aiosqlite" for kind in type(connection).__mro__)
 
 
-def _refuse_other_file(databases: list[Row], file: str | None) -> None:
+def _refuse_other_file(databases: list[Row], file: Path | None) -> None:
     main = next((row[2] for row in databases if row[1] == "main"), "")
     if file is not None and (not main or Path(main).resolve() != Path(file).resolve()):
         raise StoreError(
