@@ -77,12 +77,12 @@ def _guarded(plan: Plan, file: Path | None, begin: str) -> Generator[Statement, 
     yield "SAVEPOINT treppe", ()
     try:
         put = yield from plan
+        yield "RELEASE treppe", ()
     except BaseException:
         with suppress(sqlite3.Error):  # SQLite may have rolled back all of it by itself: then there is nothing to undo
             yield "ROLLBACK TO treppe", ()
             yield "RELEASE treppe", ()
         raise
-    yield "RELEASE treppe", ()
     return put
 
 
