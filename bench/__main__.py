@@ -6,8 +6,10 @@ Exit codes: 0 all targets reached, 1 one was missed, 2 wrong usage, 3 something 
 from __future__ import annotations
 
 import difflib
+import signal
 import sys
 import time
+import traceback
 from pathlib import Path
 
 import click
@@ -48,6 +50,7 @@ class Measures(click.ParamType[str]):
 )
 def main(quick: bool, only: tuple[str, ...], runs: int, keep: Path | None) -> None:
     """How fast and how small Treppe is, beside its peers, in one run."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # what was started is stopped, what was made removed
     began = time.monotonic()
     scale = Scale(runs, quick)
     with fresh_folder() as folder:
@@ -68,8 +71,10 @@ def measured(name: str, scale: Scale) -> Measured:
     began = time.monotonic()
     try:
         made = measure(name).run(scale)
-    except Stuck as error:
-        made = Measured(name, measure(name).TITLE, trouble=str(error))
+    except Exception as error:
+        if not isinstance(error, Stuck):
+            traceback.print_exc()
+        made = Measured(name, measure(name).TITLE, trouble=str(error) or type(error).__name__)
     made.seconds = time.monotonic() - began
     return made
 

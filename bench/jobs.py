@@ -87,4 +87,4 @@ _NOTE = struct.Struct("dd")
 
 def notes(file: Path) -> list[tuple[float, float]]:
     """What was enqueued, and when it started (monotonic), in the order of the starts."""
-    return list(_NOTE.iter_unpack(file.read_bytes())) if file.exists() else []  # type: ignore[arg-type]
+    return list(_NOTE.iter_unpack(file.read_bytes())) if file.exists() else []

@@ -40,7 +40,7 @@ def run(scale: Scale) -> Measured:
             for turn in range(scale.runs):
                 say(f"crash, run {turn + 1} of {scale.runs}: {contestant}, {name}")
                 seen.append(one_run(contestant, standby))
-            measured.figures += _figures(f"{peer_of(contestant).store}, {name}", seen)
+            measured.figures += figures_of(f"{peer_of(contestant).store}, {name}", seen)
     return measured
 
 
@@ -90,7 +90,8 @@ def _store(part: Part) -> closing[SQLiteStore]:
     return closing(open_store(peer_of(part.contestant).url_of(part.path), migrate=False))
 
 
-def _figures(name: str, seen: list[Again]) -> list[Figure]:
+def figures_of(name: str, seen: list[Again]) -> list[Figure]:
+    """What the runs brought."""
     target = Target("≤", seen[0].lease + 2.0)
     return [
         Figure(f"{name}: jobs in hand when killed", tuple(float(one.held) for one in seen)),

@@ -84,11 +84,12 @@ def figures_of(runs: dict[str, list[Run]]) -> list[Figure]:
         figures.append(Figure("  enqueued in bulk", tuple(run.enqueued for run in made), "/s"))
         figures.append(Figure("  enqueued one by one", tuple(run.one_by_one for run in made), "/s"))
     for our in (contestant for contestant in runs if contestant.startswith(PREFIX)):
-        figures += [_ratio(runs, our, other) for other in runs if not other.startswith(PREFIX)]
+        figures += [ratio(runs, our, other) for other in runs if not other.startswith(PREFIX)]
     return figures
 
 
-def _ratio(runs: dict[str, list[Run]], our: str, other: str) -> Figure:
+def ratio(runs: dict[str, list[Run]], our: str, other: str) -> Figure:
+    """How much faster ours is, run by run."""
     ours, theirs = peers.variant_of(our), peers.variant_of(other)
     ratios = tuple(a.executed / b.executed for a, b in zip(runs[our], runs[other], strict=True))
     return Figure(f"{ours.title} ÷ {theirs.title}", ratios, "×", TARGET if not theirs.durable else None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import sys
 import time
 from pathlib import Path
@@ -9,7 +10,7 @@ from statistics import median
 
 import msgspec
 
-from bench.figures import Figure, Measured, Scale, Target
+from bench.figures import Figure, Measured, Scale, Target, rotated
 from bench.ours import peer_of, stores
 from bench.processes import Child, Stuck, fresh_folder, say
 from treppe.app import open_store
@@ -24,7 +25,6 @@ TURNS = 200
 BATCH = 100
 PUT = 10_000
 TASK = "bench"
-WORKER = 1
 BUILD_LIMIT, CLAIM_LIMIT = 900.0, 300.0
 
 
@@ -34,6 +34,13 @@ class Part(msgspec.Struct):
     url: str
     waiting: int = 0
     scheduled: int = 0
+
+
+class Claiming(msgspec.Struct):
+    """What the process that claims is told: the stores' URLs by name, and how often to claim from each."""
+
+    urls: dict[str, str]
+    turns: int
 
 
 class Times(msgspec.Struct):
@@ -49,12 +56,11 @@ def run(scale: Scale) -> Measured:
     measured = Measured("growth", f"{TITLE} (medians of {TURNS})")
     for contestant in stores():
         with fresh_folder() as folder:
-            parts = _build(contestant, folder, many)
+            claiming = Claiming(build_all(contestant, folder, FEW, many), TURNS)
             seen = []
             for turn in range(scale.runs):
                 say(f"growth, run {turn + 1} of {scale.runs}: {contestant}")
-                told = _child("claim", parts, CLAIM_LIMIT)
-                seen.append(msgspec.json.decode(told, type=dict[str, Times]))
+                seen.append(one_run(claiming))
         measured.figures += figures_of(peer_of(contestant).store, seen)
     return measured
 
@@ -73,17 +79,22 @@ def figures_of(store: str, seen: list[dict[str, Times]]) -> list[Figure]:
     return figures
 
 
-def _build(contestant: str, folder: Path, many: int) -> dict[str, Part]:
-    """The stores to claim from, by what people call them; the first has few jobs."""
+def one_run(claiming: Claiming) -> dict[str, Times]:
+    """Claim in turn from all of them."""
+    return msgspec.json.decode(_child("claim", claiming, CLAIM_LIMIT), type=dict[str, Times])
+
+
+def build_all(contestant: str, folder: Path, few: int, many: int) -> dict[str, str]:
+    """The URLs of the stores to claim from, by what people call them; the first has few jobs."""
     parts = {
-        f"{FEW:,} waiting": Part(_url(contestant, folder / "few"), FEW),
+        f"{few:,} waiting": Part(_url(contestant, folder / "few"), few),
         f"{many:,} waiting": Part(_url(contestant, folder / "many"), many),
-        f"{FEW:,} waiting, {many:,} scheduled": Part(_url(contestant, folder / "later"), FEW, many),
+        f"{few:,} waiting, {many:,} scheduled": Part(_url(contestant, folder / "later"), few, many),
     }
     for name, part in parts.items():
         say(f"growth: building {name}")
         _child("build", part, BUILD_LIMIT)
-    return parts
+    return {name: part.url for name, part in parts.items()}
 
 
 def _url(contestant: str, folder: Path) -> str:
@@ -111,27 +122,27 @@ def build(told: str) -> None:
 
 def claim(told: str) -> None:
     """Claim and settle in each store in turn, and put as many again, so that the number that waits stays."""
-    parts = msgspec.json.decode(told, type=dict[str, Part])
-    stores = {name: open_store(part.url) for name, part in parts.items()}
+    claiming = msgspec.json.decode(told, type=Claiming)
+    stores = {name: open_store(url) for name, url in claiming.urls.items()}
+    worker = secrets.randbits(62)
     for store in stores.values():
-        store.enlist(WORKER, "bench", 3600.0)
+        store.enlist(worker, "bench", 3600.0)
     times: dict[str, list[tuple[float, float]]] = {name: [] for name in stores}
-    for turn in range(TURNS):
-        order = list(stores)
-        for name in order[turn % 3 :] + order[: turn % 3]:
-            times[name].append(_claim_and_settle(stores[name]))
+    for turn in range(claiming.turns):
+        for name in rotated(list(stores), turn):
+            times[name].append(_claim_and_settle(stores[name], worker))
             _put(stores[name], BATCH, 0.0)
     for store in stores.values():
-        store.retire(WORKER)
+        store.retire(worker)
         store.close()
     middle = {name: Times(*(median(ms) for ms in zip(*told, strict=True))) for name, told in times.items()}
     sys.stdout.write(msgspec.json.encode(middle).decode())
 
 
-def _claim_and_settle(store: Store) -> tuple[float, float]:
+def _claim_and_settle(store: Store, worker: int) -> tuple[float, float]:
     """Milliseconds of the two."""
     began = time.perf_counter()
-    claimed = store.claim(Wanted(WORKER, BATCH, BATCH, frozenset({TASK})), Pacer({}))
+    claimed = store.claim(Wanted(worker, BATCH, BATCH, frozenset({TASK})), Pacer({}))
     between = time.perf_counter()
     refused = store.settle([_finished(claim) for claim in claimed.claims])
     ended = time.perf_counter()

@@ -10,7 +10,7 @@ from bench import peers
 from bench.figures import Figure, Measured, Scale, Target, rotated, share
 from bench.jobs import notes
 from bench.ours import PREFIX
-from bench.processes import fresh_folder, say, wait_for
+from bench.processes import Child, fresh_folder, say, wait_for
 from bench.roles import Part, enqueue, start
 
 TITLE = "Pick-up: from the call that enqueues to the start of the job, another process's idle worker"
@@ -45,17 +45,21 @@ def one_run(contestant: str, jobs: int) -> Waits:
     with fresh_folder() as folder:
         part = Part(contestant, str(folder), n=WARM, pause=APART, job="note")
         with start("work", part) as worker:
-            for n, seen in ((WARM, WARM), (jobs, WARM + jobs)):
-                enqueue("put", msgspec.structs.replace(part, n=n))
-
-                def look(seen: int = seen) -> list[tuple[float, float]] | None:
-                    worker.must_run()
-                    told = notes(part.notes)
-                    return told if len(told) >= seen else None
-
-                told = wait_for(f"the start of {n} jobs", look, PATIENCE)
+            enqueue("put", part)
+            _starts(worker, part, WARM)
+            enqueue("put", msgspec.structs.replace(part, n=jobs))
+            told = _starts(worker, part, WARM + jobs)
     waits = [(started - sent) * 1000 for sent, started in told[WARM:]]
     return Waits(share(waits, 0.5), share(waits, 0.99))
+
+
+def _starts(worker: Child, part: Part, n: int) -> list[tuple[float, float]]:
+    def look() -> list[tuple[float, float]] | None:
+        worker.must_run()
+        told = notes(part.notes)
+        return told if len(told) >= n else None
+
+    return wait_for(f"the start of {n} jobs", look, PATIENCE)
 
 
 def _figures(contestant: str, waits: list[Waits]) -> list[Figure]:
