@@ -79,6 +79,22 @@ def test_a_job_that_comes_first_begins_the_transaction(app, mail, file, connecti
     assert (jobs(app), orders(file)) == (0, 0)
 
 
+def test_the_very_first_job_may_be_one_of_a_transaction(tmp_path, file, connection):
+    """The tables are made in it too, while the caller holds the only lock there is."""
+    app = Treppe(f"sqlite:///{file}")
+    first = app.task(name="first")(lambda: None)
+    connection.execute("BEGIN IMMEDIATE")
+    an_order(connection)
+    first.using(id="gone", within=connection).enqueue()
+    connection.rollback()
+    connection.execute("BEGIN IMMEDIATE")
+    first.using(id="kept", within=connection).enqueue()
+    connection.commit()
+    assert (jobs(app), app.job("kept").task) == (1, "first")
+    assert drain(app).done == 1
+    app.close()
+
+
 def test_a_rollback_leaves_nothing(app, mail, file, connection):
     with pytest.raises(ZeroDivisionError), connection:
         an_order(connection)
