@@ -1,6 +1,8 @@
 """The one way in: what is refused and how it is said, new ids, and group commit for event loops."""
 
 import asyncio
+import os
+import signal
 import sqlite3
 import threading
 import time
@@ -12,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import treppe.intake as intake_module
 from treppe.errors import Conflict, InvalidJob, SchemaMismatch, StoreUnavailable, TreppeError, Unsupported
 from treppe.intake import MAX_PUT, Batcher, Intake, new_id, raise_conflicts
 from treppe.job import NewEvent, NewJob, Placed, Repeat
@@ -217,6 +220,23 @@ def test_new_ids_grow_although_the_clock_goes_back(monkeypatch):
     before = new_id()
     monkeypatch.setattr("treppe.intake.time.time_ns", lambda: 1_000_000_000)
     assert before < new_id() < new_id()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_child_makes_ids_of_its_own_although_the_lock_was_held():
+    read, write = os.pipe()
+    with intake_module._id_lock:
+        child = os.fork()
+        if child == 0:
+            signal.alarm(10)  # ends it, should it wait for ever
+            os.write(write, new_id().encode())
+            os._exit(0)
+    os.close(write)
+    told = os.read(read, 100).decode()
+    os.close(read)
+    assert os.waitpid(child, 0)[1] == 0
+    assert len(told) == 36
+    assert told != new_id()
 
 
 class NowhereStore:

@@ -7,6 +7,7 @@ event loops and lets concurrent callers share one commit.
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import secrets
 import threading
@@ -215,7 +216,7 @@ class _Entry:
     def __init__(self, jobs: Sequence[NewJob], events: Sequence[NewEvent], loop: asyncio.AbstractEventLoop) -> None:
         self.jobs, self.events, self.loop = jobs, events, loop
         self.future: asyncio.Future[Put] = loop.create_future()
-        self.size = sum(len(job.payload) for job in jobs) + sum(len(event.body) for event in events)
+        self.size = sum([len(job.payload) for job in jobs]) + sum([len(event.body) for event in events])
 
 
 _End = tuple[_Entry, Put | Exception]
@@ -270,6 +271,16 @@ def _shown(value: object, field: str = "") -> str:
 
 _id_lock = threading.Lock()
 _last_id = 0
+
+
+def _begin_anew() -> None:
+    """A forked child must not wait for its parent's lock, nor count on from its parent's last id."""
+    global _id_lock, _last_id
+    _id_lock, _last_id = threading.Lock(), 0
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_anew)
 
 _CENTURY: Final = 100 * 366 * 86400.0
 _YEAR_9999: Final = 253_402_300_799.0

@@ -192,6 +192,7 @@ def test_a_bad_signature_is_401_and_stores_nothing(door_of, store, sent, code, s
     reply = ask(door, sent)
     assert (reply.status, reply.headers[b"content-type"]) == (401, b"application/problem+json")
     assert (reply.json["title"], reply.json["status"]) == ("Unauthorized", 401)
+    assert reply.headers[b"www-authenticate"] == b"Signature"
     assert said in reply.json["detail"]
     assert door.figures.source("shop").refused == {code: 1}
     assert nothing_stored(store)

@@ -54,17 +54,20 @@ class Corked:
     What is written to a client that has just gone is dropped here; uvloop would raise.
     """
 
-    __slots__ = ("_loop", "_parts", "_transport")
+    __slots__ = ("_loop", "_parts", "_transport", "is_closing")
 
     def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
         self._transport, self._loop = transport, loop
+        self.is_closing = transport.is_closing
         self._parts: list[bytes] = []
 
     def write(self, data: bytes) -> None:
-        """Keep it until the turn ends."""
+        """Keep what is small until the turn ends; more goes on at once, so that the client's pace is felt."""
         if not self._parts:
             self._loop.call_soon(self._flush)
         self._parts.append(data)
+        if len(data) > _SMALL:
+            self._flush()
 
     def close(self) -> None:
         """Write what is kept, then close."""
@@ -79,6 +82,9 @@ class Corked:
         self._parts.clear()
         if data and not self._transport.is_closing():
             self._transport.write(data)
+
+
+_SMALL: Final = 4096
 
 
 class Watched(asyncio.Protocol):
@@ -111,16 +117,18 @@ class Watched(asyncio.Protocol):
         """Let uvicorn read it; then see whether we still wait for headers."""
         before = self.cycle
         super().data_received(data)
+        cycle = self.cycle
         if self.transport.is_closing():
             return
-        self._received += len(data)
-        if self.cycle is None or self.cycle.response_complete:
+        if cycle is None or cycle.response_complete:
             self._wait_for_headers(len(data))
-        elif self.cycle is not before or self._late is not None:
+        elif cycle is not before or self._late is not None:
             self._received = len(data)
             self._stop_waiting()
-        elif self._received > self.keeper.most_received:
-            self.transport.abort()
+        else:
+            self._received += len(data)
+            if self._received > self.keeper.most_received:
+                self.transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop the clocks."""
@@ -146,8 +154,9 @@ class Watched(asyncio.Protocol):
 
     def _wait_for_headers(self, size: int) -> None:
         if self._late is None:
-            self._received = size
+            self._received = 0
             self._late = self.loop.call_later(self.keeper.header_timeout, self._headers_late)
+        self._received += size
         if self._received > MAX_HEAD_BYTES:
             self._turn_away(problem(431, f"At most {MAX_HEAD_BYTES} bytes of headers are taken", last=True))
 

@@ -45,6 +45,7 @@ def serve(
         ws="none",
         interface="asgi3",
         log_config=None,
+        log_level="error",  # a line for each broken request would let strangers fill the log
         access_log=False,
         proxy_headers=False,
         server_header=False,

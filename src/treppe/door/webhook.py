@@ -103,7 +103,7 @@ class Door:
         fault = sender.fault(arrival, self._clock())
         if fault is not None:
             refused[fault.code] += 1
-            return problem(401, fault.text[0].upper() + fault.text[1:])
+            return problem(401, fault.text[0].upper() + fault.text[1:], _CHALLENGE)
         try:
             return await self._store(sender, sender.meaning(arrival))
         except StoreUnavailable as error:
@@ -156,6 +156,7 @@ class Door:
         self._journal.trim(CONFLICTS, MOST_CONFLICTS)
 
 
+_CHALLENGE: Final = (b"www-authenticate", b"Signature")  # RFC 9110, 15.5.2 wants one
 _ALLOW: Final = (b"allow", b"GET, HEAD, POST, OPTIONS")
 
 
