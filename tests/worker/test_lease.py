@@ -111,6 +111,7 @@ def test_renewals_that_fail_for_a_while_are_made_up_for(store, error):
 
 def test_a_worker_that_cannot_renew_claims_nothing_new(store):
     with working(store, {"task": sync(lambda run: None)}) as worker:
+        until(lambda: worker._lease.fresh)
         store.renew = lambda *_: (_ for _ in ()).throw(StoreUnavailable("busy"))
         until(lambda: not worker._lease.fresh)
         put(store, "job")
