@@ -198,6 +198,9 @@ class Outcome(msgspec.Struct, frozen=True):
     handed_over: bool = False
 
 
+START_MARK: Final = "step-started:"
+"""How the notes begin that say "this was started, and must not be started again by itself"."""
+
 BANDS: Final = 4
 
 
@@ -313,6 +316,7 @@ class Settlement(msgspec.Struct, gc=False):
     detail: bytes | None = None
     report: Report | None = None
     counts: bool = True  # the task's health counters take note of it
+    started: bool = True  # False: it never reached its handler, and was no try
     confirm_within: float = 86400.0
 
 

@@ -105,6 +105,7 @@ def _settlement(claim: Claim, event: Event, outcome: Outcome, rules: Rules) -> S
         detail=detail,
         report=_report(claim, outcome),
         counts=TABLE[outcome.kind].counts,
+        started=outcome.kind is not Kind.RELEASED or outcome.acted is not False,
         confirm_within=rules.confirm_within,
     )
 

@@ -4,6 +4,7 @@ Each fault comes in two ends: the call failed before it did anything, and it was
 """
 
 import itertools
+import threading
 from collections import Counter
 from typing import Any
 
@@ -111,6 +112,33 @@ def look_at(faulty: Faulty, store: SQLiteStore, n: int) -> None:
     assert scenario.ran["wants-again"] == 2, fault()
     assert len(scenario.stepped) == 1 or "note" in faulty.failed, fault()
     assert worker.tally.done + worker.tally.refused >= len(JOBS), fault()
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["failed before", "done but unknown"])
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
+def test_a_settle_that_fails_while_winding_down_is_made_once_more(store, error, after):
+    running, go_on = threading.Event(), threading.Event()
+
+    class FailsToSettle(Faulty):
+        def _counted(self, name, real):
+            return super()._counted(name, real) if name == "settle" else real
+
+    faulty = FailsToSettle(store, 1, error, after)
+    app = Treppe(store)
+
+    @app.task(name="task", queue="q")
+    def task() -> None:
+        running.set()
+        go_on.wait(10)
+
+    task.using(id="job").enqueue()
+    with working(faulty, app.handlers()) as worker:
+        until(running.is_set)
+        worker.stop()
+        go_on.set()
+    assert faulty.failed == ["settle"]
+    assert [line.event for line in store.get("job").history] == [Event.FINISH]
+    assert worker.tally.done + worker.tally.refused == 1
 
 
 def test_a_store_that_is_away_for_longer_than_a_lease_is_waited_for(store):

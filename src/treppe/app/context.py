@@ -11,11 +11,11 @@ import msgspec
 
 from treppe.app.endings import Ending, Unclear
 from treppe.errors import Refused, TreppeError
+from treppe.job import START_MARK
 from treppe.worker import Run
 
 T = TypeVar("T")
 
-STARTED: Final = "step-started:"
 FINISHED: Final = "step:"
 MAX_NAME: Final = 200
 MAX_RESULT: Final = 1 << 20
@@ -142,7 +142,7 @@ class _Step(msgspec.Struct, frozen=True):
 
     @property
     def started(self) -> str:
-        return f"{STARTED}{self.name}"
+        return f"{START_MARK}{self.name}"
 
     @property
     def finished(self) -> str:

@@ -63,3 +63,6 @@ class Bell:
                 self._closed = True
                 os.close(self._read)
                 os.close(self._write)
+
+    def __del__(self) -> None:
+        self.close()

@@ -259,6 +259,9 @@ class Store(Protocol):
     def settle(self, settlements: Sequence[Settlement]) -> tuple[Settlement, ...]:
         """Write outcomes; returns those refused (another token, worker or state). Bisects a failing batch."""
 
+    def held(self, worker: int) -> tuple[Claim, ...]:
+        """The running claims of a worker: what it works on as far as the store knows. For after a failed claim."""
+
     def note(self, claim: Claim, name: str, value: bytes | None) -> bool:
         """Write (or with None: remove) a note of the running job; False = the claim is lost, nothing written."""
 

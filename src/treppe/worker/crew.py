@@ -91,6 +91,9 @@ class Crew:
     def take(self, runs: list[Run]) -> None:
         """Start these jobs as hands become free."""
         self.held += len(runs)
+        now = time.monotonic()
+        for run in runs:
+            run.taken = now
 
     def let_go(self, runs: Iterable[Run]) -> None:
         """The engine has seen the end of these jobs."""

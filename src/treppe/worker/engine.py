@@ -19,7 +19,7 @@ from treppe.settle import conclude
 from treppe.store.bell import Bell
 from treppe.store.protocol import Claimed, Pace, Store, Wanted
 from treppe.worker.crew import Crew, Ended, Starts
-from treppe.worker.handler import Handler, Run, timed_out
+from treppe.worker.handler import Handler, Run, runs_of, timed_out
 from treppe.worker.lease import Lease
 from treppe.worker.loop import LoopCrew
 from treppe.worker.tally import Tally
@@ -32,6 +32,7 @@ NUDGE = 0.02
 REST = 0.02  # while other hands are busy, hands for whom nothing was found are not asked for more often
 DRAIN_FOR_SUSPECTS_AFTER = 20.0
 MAX_CLAIM = 500
+OBEYS_WITHIN = 1.0
 
 
 class Worker:
@@ -76,7 +77,9 @@ class Worker:
         self._suspects_since: float | None = None
         self._no_suspects_until = 0.0
         self._next_chores = 0.0
+        self._has_limits = any(handler.timeout is not None for handler in handlers.values())
         self._failures = 0
+        self._unsure = False  # a claim failed, and may have been carried out
         self._rest_until: dict[bool, float] = {}
         self.next_in: float | None = None  # seconds to the next due job, as the last drain saw it
 
@@ -120,15 +123,18 @@ class Worker:
     def _turn(self, budget: Budget | None) -> Turn:
         """Settle what has ended, claim what fits, and do the chores; trouble with the store is waited out."""
         self._collect()
+        self._keep_time_limits()
         turn = Turn()
         try:
+            if self._unsure:
+                self._take_what_we_hold()
             if self._suspects_since is not None and not self._held:
                 self._claim_suspect(budget, turn)
             if not self._runs_a_suspect():
                 for in_loop, crew in self._crews.items():
                     self._claim_for(crew, in_loop, budget, turn)
             self._settle_rest()
-            self._do_chores()
+            self._do_chores(turn)
             self._failures = 0
         except Exception as error:
             self._after_trouble(error, turn)
@@ -166,6 +172,8 @@ class Worker:
             turn.add(claimed)
             if not claimed.claims:  # they are nobody's we know, or their queue is held
                 self._no_suspects_until = time.monotonic() + LONGEST_WAIT
+            elif claimed.suspects:
+                self._suspects_since = time.monotonic()
 
     def _runs_a_suspect(self) -> bool:
         return len(self._held) == 1 and next(iter(self._held.values())).claim.suspect
@@ -195,9 +203,17 @@ class Worker:
             claimed = self._store.claim(wanted, self._pace, riding)
         except Exception:
             self._unwritten = riding + self._unwritten
+            self._unsure = True
             raise
         self._written(riding, claimed.refused)
         return claimed
+
+    def _take_what_we_hold(self) -> None:
+        """A claim that failed may have been carried out all the same: work on what the store says is ours."""
+        ended = {(one.claim.seq, one.claim.token) for one in self._unwritten}
+        ours = self._store.held(self._lease.worker)
+        self._start(claim for claim in ours if (claim.seq, claim.token) not in self._held.keys() | ended)
+        self._unsure = False
 
     def _notice_suspects(self, claimed: Claimed) -> None:
         now = time.monotonic()
@@ -207,19 +223,10 @@ class Worker:
             self._suspects_since = now
 
     def _start(self, claims: Iterable[Claim]) -> None:
-        now = time.monotonic()
         by_crew: dict[bool, list[Run]] = defaultdict(list)
-        planned: dict[str, float] = {}
-        for claim in claims:
-            handler = self._handlers[claim.task]
-            run = Run(claim, handler, self._store)
-            if claim.start_at > claim.claimed_at:
-                run.not_before = now + claim.start_at - claim.claimed_at
-            if claim.start_at > 0.0:
-                run.gap = claim.start_at - planned.get(claim.queue, claim.start_at)
-                planned[claim.queue] = claim.start_at
-            self._held[claim.seq, claim.token] = run
-            by_crew[handler.in_loop].append(run)
+        for run in runs_of(claims, self._handlers, self._store):
+            self._held[run.claim.seq, run.claim.token] = run
+            by_crew[run.handler.in_loop].append(run)
         for in_loop, runs in by_crew.items():
             self._crews[in_loop].take(runs)
 
@@ -229,8 +236,9 @@ class Worker:
         if ended:
             by_crew: dict[bool, list[Run]] = defaultdict(list)
             for run in ended:
+                if self._held.pop((run.claim.seq, run.claim.token), None) is not run:
+                    continue  # it was given up before
                 by_crew[run.handler.in_loop].append(run)
-                self._held.pop((run.claim.seq, run.claim.token), None)
                 self._unwritten.append(self._settlement(run))
                 if run.outcome is not None and run.outcome.kind is Kind.THROTTLED:
                     self._crews[run.handler.in_loop].return_unstarted(run.claim.queue)
@@ -265,13 +273,21 @@ class Worker:
             if id(one) not in late:
                 self.tally.count(one)
 
-    def _do_chores(self) -> None:
+    def _keep_time_limits(self) -> None:
+        """Give up what runs for too long. A coroutine is cancelled at its limit, and given up if it does not obey."""
         now = time.monotonic()
-        for run in [run for run in self._held.values() if run.overdue(now) and not run.handler.in_loop]:
-            self._crews[False].give_up(run, timed_out(run.handler.timeout))
-            self._held.pop((run.claim.seq, run.claim.token))
+        for run in self._held.values() if self._has_limits else ():
+            patience = OBEYS_WITHIN if run.handler.in_loop else 0.0
+            if not run.abandoned and run.overdue(now - patience):
+                self._crews[run.handler.in_loop].give_up(run, timed_out(run.handler.timeout))
+
+    def _do_chores(self, turn: Turn) -> None:
+        now = time.monotonic()
         if now >= self._next_chores:
-            self._next_chores = now if self._chores() else now + LONGEST_WAIT
+            self._threads.return_stale()
+            more = self._chores()
+            self._next_chores = now if more else now + LONGEST_WAIT
+            turn.again = turn.again or more
 
     def _after_trouble(self, error: Exception, turn: Turn) -> None:
         self._failures += 1
@@ -290,11 +306,11 @@ class Worker:
         if self._failures:
             self._bell.wait(pause)
             return
-        while self._threads.nudge() and not self._bell.wait(NUDGE):
+        while pause > 0 and self._threads.nudge() and not self._bell.wait(NUDGE):
             pause -= NUDGE
         try:
             self._store.wait(max(0.0, pause), self._bell)
-        except StoreError as error:
+        except Exception as error:
             log.warning("could not wait for work: %s", error)
             self._bell.wait(pause)
 
@@ -322,7 +338,7 @@ class Worker:
     def _try_to_settle(self) -> None:
         try:
             self._settle_rest()
-        except StoreError as error:
+        except Exception as error:
             log.warning("could not settle yet: %s", error)
 
     def _tasks_of(self, in_loop: bool) -> frozenset[str]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
-from typing import Any, Protocol
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any, Protocol, cast
 
 import msgspec
 
 from treppe.job import Claim, Kind, Outcome
-from treppe.settle import Rules
+from treppe.settle import DONE, Rules
 
 log = logging.getLogger("treppe.worker")
 
@@ -44,6 +45,7 @@ class Run(msgspec.Struct, eq=False):
     store: Notes
     not_before: float = 0.0
     gap: float = 0.0
+    taken: float = 0.0
     started: float | None = None
     ended: float = 0.0
     outcome: Outcome | None = None
@@ -59,6 +61,22 @@ class Run(msgspec.Struct, eq=False):
         return limit is not None and self.started is not None and now - self.started > limit
 
 
+def runs_of(claims: Iterable[Claim], handlers: Mapping[str, Handler], store: Notes) -> list[Run]:
+    """What to do for claims that came just now; paced ones keep the gaps that they were granted with."""
+    now = time.monotonic()
+    planned: dict[str, float] = {}
+    runs = []
+    for claim in claims:
+        run = Run(claim, handlers[claim.task], store)
+        if claim.start_at > claim.claimed_at:
+            run.not_before = now + claim.start_at - claim.claimed_at
+        if claim.start_at > 0.0:
+            run.gap = claim.start_at - planned.get(claim.queue, claim.start_at)
+            planned[claim.queue] = claim.start_at
+        runs.append(run)
+    return runs
+
+
 RELEASED = Outcome(Kind.RELEASED, "given back before it started", acted=False)
 
 
@@ -72,33 +90,44 @@ def run_plainly(run: Run) -> Outcome:
 
 
 async def run_in_loop(run: Run) -> Outcome:
-    """The same for an async handler, within its time limit."""
+    """The same for an async handler, within its time limit. Only a cancel from outside goes through."""
     limit = run.handler.timeout
-    outcome: Any
     try:
         if limit is None:
-            outcome = run.handler.run(run)
-            return _checked(await outcome)
-        async with asyncio.timeout(limit):
-            outcome = run.handler.run(run)
-            return _checked(await outcome)
-    except TimeoutError:
-        return timed_out(limit)
-    except asyncio.CancelledError:
-        raise
-    except BaseException as error:
+            return _checked(await _begun(run))
+        async with asyncio.timeout(limit) as timeout:
+            return _checked(await _begun(run))
+    except asyncio.CancelledError as error:
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            raise
         return _broken(error)
+    except BaseException as error:
+        return timed_out(limit) if limit is not None and timeout.expired() else _broken(error)
+
+
+def _begun(run: Run) -> Awaitable[Any]:
+    coroutine: Any = run.handler.run(run)
+    return cast(Awaitable[Any], coroutine)
 
 
 def timed_out(limit: float | None) -> Outcome:
     """The outcome of a run that took too long; nobody knows whether it acted."""
-    return Outcome(Kind.FAILED, f"took longer than its time limit of {limit:g} s", acted=None)
+    return Outcome(Kind.FAILED, f"took longer than its time limit of {limit or 0:g} s", acted=None)
 
 
 def _checked(outcome: Any) -> Outcome:
-    if isinstance(outcome, Outcome):
+    """The outcome as it can be written: whatever else a handler hands over is a failure of its own."""
+    if not isinstance(outcome, Outcome):
+        return Outcome(Kind.FAILED, f"the handler returned {type(outcome).__name__} instead of an Outcome", acted=None)
+    if outcome is DONE:
         return outcome
-    return Outcome(Kind.FAILED, f"the handler returned {type(outcome).__name__} instead of an Outcome", acted=None)
+    try:
+        plain = msgspec.to_builtins(outcome, builtin_types=(bytes,))
+        checked: Outcome = msgspec.convert(plain, Outcome, builtin_types=(bytes,))
+        return checked
+    except (TypeError, ValueError, RecursionError) as error:
+        return Outcome(Kind.FAILED, f"the handler returned an Outcome that cannot be: {error}", acted=None)
 
 
 def _broken(error: BaseException) -> Outcome:

@@ -13,7 +13,6 @@ import socket
 import threading
 import time
 
-from treppe.errors import StoreError
 from treppe.store.protocol import Store
 
 log = logging.getLogger("treppe.worker")
@@ -44,7 +43,7 @@ class Lease:
         self._thread.join()
         try:
             self._store.retire(self.worker)
-        except StoreError as error:
+        except Exception as error:
             log.warning("could not sign off: %s", error)
 
     @property
@@ -62,7 +61,7 @@ class Lease:
         while not self._stopped.wait(self.seconds / RENEWALS_PER_LEASE):
             try:
                 self._renew()
-            except StoreError as error:
+            except Exception as error:
                 log.warning("could not renew the lease: %s", error)
 
     def _renew(self) -> None:

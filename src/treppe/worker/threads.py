@@ -5,12 +5,15 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
+from collections.abc import Iterable
 from contextlib import suppress
 from queue import SimpleQueue
 
 from treppe.job import Outcome
 from treppe.worker.crew import SHORT, Crew, Ended, Starts
 from treppe.worker.handler import RELEASED, Run, run_plainly
+
+STALE = 1.0
 
 
 class ThreadCrew(Crew):
@@ -40,11 +43,18 @@ class ThreadCrew(Crew):
         return bool(self._ready)
 
     def return_unstarted(self, queue: str | None = None) -> None:
-        for run in list(self._ready):
-            if queue in (None, run.claim.queue):
-                with suppress(ValueError):  # a thread was faster
-                    self._ready.remove(run)
-                    self._ended.add(run, RELEASED)
+        self._return(run for run in list(self._ready) if queue in (None, run.claim.queue))
+
+    def return_stale(self) -> None:
+        """Give back what has lain ready for long: the jobs before it take longer than jobs took so far."""
+        stale = time.monotonic() - STALE
+        self._return(run for run in list(self._ready) if run.taken < stale)
+
+    def _return(self, runs: Iterable[Run]) -> None:
+        for run in runs:
+            with suppress(ValueError):  # a thread was faster
+                self._ready.remove(run)
+                self._ended.add(run, RELEASED)
 
     def give_up(self, run: Run, outcome: Outcome) -> None:
         run.abandoned = True
@@ -79,6 +89,8 @@ class ThreadCrew(Crew):
         if run.abandoned:
             raise _AbandonedError
         self._ended.add(run, outcome, more_ready=bool(self._ready))
+        if run.abandoned:  # given up at this very moment: somebody else was hired
+            raise _AbandonedError
 
 
 class _AbandonedError(Exception):

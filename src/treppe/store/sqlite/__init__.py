@@ -28,7 +28,7 @@ from treppe.store.protocol import (
     Wanted,
 )
 from treppe.store.protocol import Journal as JournalPort
-from treppe.store.sqlite import acts, migrating, putting, reading, settling
+from treppe.store.sqlite import acts, claims, migrating, putting, reading, settling
 from treppe.store.sqlite.claiming import Claimer
 from treppe.store.sqlite.database import SQL, Connection, Database
 from treppe.store.sqlite.journal import SQLiteJournal
@@ -149,6 +149,10 @@ class SQLiteStore:
             half = len(settlements) // 2
             return self.settle(settlements[:half]) + self.settle(settlements[half:])
         return tuple(refused)
+
+    def held(self, worker: int) -> tuple[Claim, ...]:
+        """See :meth:`treppe.store.protocol.Store.held`."""
+        return self._database.read(lambda db: claims.held(db, worker, self.now()))
 
     def note(self, claim: Claim, name: str, value: bytes | None) -> bool:
         """See :meth:`treppe.store.protocol.Store.note`."""

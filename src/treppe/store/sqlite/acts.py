@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from treppe.errors import IllegalTransition
-from treppe.job import Event, Kind, State, advance
+from treppe.job import START_MARK, Event, Kind, State, advance
 from treppe.store.protocol import Seen
 from treppe.store.sqlite.database import SQL, Connection
 from treppe.store.sqlite.journal import append
@@ -47,6 +47,7 @@ def _change_live(db: Connection, seq: int, live: Live, one: Seen, event: Event, 
         db.execute(SQL["cancel_flag"], (seq,))
     elif event is Event.REVIVE:
         db.execute(SQL["revive_update"], (seq, now))
+        db.execute(SQL["notes_restart"], (seq, START_MARK))  # the human has answered that doubt
     elif event is Event.BURY:
         bury(db, seq, live, now, note or "given up by hand", live.charged, live.crashes)
     else:

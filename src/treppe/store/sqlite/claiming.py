@@ -15,6 +15,7 @@ import msgspec
 
 from treppe.job import Claim, Grant, Report
 from treppe.store.protocol import Claimed, Pace, Wanted
+from treppe.store.sqlite.claims import Claims
 from treppe.store.sqlite.database import SQL, Connection
 from treppe.store.sqlite.journal import value_of
 from treppe.store.sqlite.putting import REPEATS
@@ -78,10 +79,8 @@ class _Turn:
     def __init__(self, db: Connection, wanted: Wanted, pace: Pace, now: float, marks: Marks) -> None:
         self.db, self.wanted, self.pace, self.now = db, wanted, pace, now
         self.scan = Scan(db, wanted, now, marks)
-        self.claims: list[Claim] = []
-        self.events: dict[int, list[Claim]] = defaultdict(list)
+        self.claims = Claims(db, wanted.worker, now)
         self.soonest: float | None = None
-        self.health: dict[str, tuple[int, int]] = {}
         self.closed: set[str] = set()  # paced queues that gave all they may
 
     def room(self) -> int:
@@ -114,10 +113,7 @@ class _Turn:
                 return
 
     def finished(self) -> tuple[Claim, ...]:
-        """The claims, with their events and notes filled in."""
-        self._fill_events()
-        self._fill_notes()
-        return tuple(self.claims)
+        return self.claims.filled()
 
     def next_in(self) -> float | None:
         if self.scan.sweep_in is not None:
@@ -191,30 +187,12 @@ class _Turn:
         self.db.execute(SQL["claim_update"], (self.wanted.worker, counted, self.now, int(slotted), seqs))
         for i, row in enumerate(rows):
             start_at = grant.starts[i] if i < len(grant.starts) else 0.0
-            self._add(row, start_at, slotted, grant.probe, counted)
+            self.scan.risky += 1 if row[REPEAT] else 0
+            self.claims.add(row, 1, counted, start_at, slotted, grant.probe)
 
     def _take_slots(self, rows: Sequence[Row], used: set[int]) -> None:
         free = (n for n in range(len(used) + len(rows)) if n not in used)
         self.db.executemany(SQL["slot_take"], [(row[QUEUE], next(free), row[SEQ]) for row in rows])
-
-    def _add(self, row: Row, start_at: float, slotted: bool, probe: bool, counted: int) -> None:
-        (seq, id, token, task, queue, payload, content_type, okey, repeat, claims, charged, attempts, crashes,
-         due_at, expires_at, deadline_at, seen_ok, seen_tried, seen_at, event, _, suspect) = row  # fmt: skip
-        seen = None if seen_tried is None else (seen_ok, seen_tried, seen_at)
-        claim = Claim(
-            seq, id, token + 1, self.wanted.worker, task, queue, payload, content_type, okey, REPEATS[repeat],
-            claims + counted, charged, attempts, crashes, due_at, self.now, expires_at, deadline_at, start_at,
-            bool(suspect), probe, False, slotted, seen, self._health(task) if seen else None,
-        )  # fmt: skip
-        self.scan.risky += 1 if repeat else 0
-        self.claims.append(claim)
-        if event is not None:
-            self.events[event].append(claim)
-
-    def _health(self, task: str) -> tuple[int, int]:
-        if task not in self.health:
-            self.health[task] = self.db.execute(SQL["health_of"], (task,)).fetchone() or (0, 0)
-        return self.health[task]
 
     def _known(self, queue: str) -> _Known | None:
         """What is known of a queue's pace; None when nothing limits it."""
@@ -240,21 +218,3 @@ class _Turn:
     def _look_again_in(self, seconds: float) -> None:
         if self.soonest is None or seconds < self.soonest:
             self.soonest = max(0.0, seconds)
-
-    def _fill_events(self) -> None:
-        if not self.events:
-            return
-        seqs = msgspec.json.encode(list(self.events)).decode()
-        for seq, source, id, topic, body, content_type, headers in self.db.execute(SQL["events_of"], (seqs,)):
-            pairs = tuple((name, value) for name, value in msgspec.json.decode(headers))
-            for claim in self.events[seq]:
-                claim.event, claim.topic, claim.headers = (source, id), topic, pairs
-                claim.payload, claim.content_type = body, content_type
-
-    def _fill_notes(self) -> None:
-        again = {claim.seq: claim for claim in self.claims if claim.token > 1}
-        if again:
-            seqs = msgspec.json.encode(list(again)).decode()
-            for seq, name, value in self.db.execute(SQL["notes_of"], (seqs,)):
-                claim = again[seq]
-                claim.notes = {**(claim.notes or {}), name: bytes(value)}

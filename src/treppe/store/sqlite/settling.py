@@ -184,11 +184,13 @@ def _write(db: Connection, s: Settlement, live: Live, target: State, now: float)
     if target is State.DEAD:
         bury(db, seq, live, now, clean(s.error), live.charged + s.charged, crashes)
     elif target is State.WAITING:
-        db.execute(SQL["defer_update"], (seq, now + s.delay, int(s.charged), crashes, *_seen(db, s, now)))
+        db.execute(
+            SQL["defer_update"], (seq, now + s.delay, int(s.charged), crashes, *_seen(db, s, now), int(not s.started))
+        )
         db.execute(SQL["slot_free"], (seq,))
     elif target is State.HANDED_OVER:
-        row = (seq, HANDED_OVER, now + s.confirm_within, crashes, live.slotted, None, None, None)
-        db.execute(SQL["park_update"], row)
+        aside = (seq, HANDED_OVER, now + s.confirm_within, crashes, live.slotted, None, None, None)
+        db.execute(SQL["park_update"], aside)
     else:
         db.execute(SQL["park_update"], (seq, UNCLEAR, now, crashes, 0, *_seen(db, s, now)))
         db.execute(SQL["slot_free"], (seq,))

@@ -145,6 +145,20 @@ class Claiming(Contract):
             assert brought.next_in is not None, "a worker would sleep although a job is due"
             until(lambda: claim_ids(store) == ["earlier"])
 
+    def test_a_worker_is_told_what_it_holds(self, store: Store) -> None:
+        put(store, "a", key="k", payload=b"x")
+        put_many(store, 3, "other")
+        mine, theirs = new_worker(store), new_worker(store)
+        (taken,) = claim(store, 1, worker=mine).claims
+        claim(store, 5, worker=theirs)
+        (told,) = store.held(mine)
+        for name in ("seq", "id", "token", "worker", "task", "queue", "key", "payload", "charged", "attempts"):
+            assert getattr(told, name) == getattr(taken, name), name
+        finish(store, told)
+        assert store.held(mine) == ()
+        assert len(store.held(theirs)) == 3
+        assert store.held(4711) == ()
+
     def test_only_the_wanted_queues_are_looked_into(self, store: Store) -> None:
         for queue in ("x", "y", "z"):
             put(store, queue, queue=queue)
