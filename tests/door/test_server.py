@@ -208,6 +208,35 @@ def test_a_body_that_drips_is_408_in_time_in_total(served, store, framing, drops
     assert stored(store) == 0
 
 
+def test_a_body_that_drips_after_an_early_answer_is_cut_off_too(parser):
+    async def hasty(scope, receive, send):
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"0")]})
+        await send({"type": "http.response.body", "body": b""})
+
+    with serving(hasty, QUICK, parser=parser) as address, Client(address) as client:
+        client.send(b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 1000\r\n\r\n")
+        assert client.answer()[0] == 200
+        began = time.monotonic()
+        client.drip(b"x" * 1000, 0.02)
+        client.rest()
+    assert time.monotonic() - began < 5
+
+
+def test_the_guard_watches_the_time_itself_behind_another_server(door_of, parser):
+    """As behind any ASGI server that does not say that it does."""
+    app = Guard(door_of(), QUICK)
+
+    async def forgetful(scope, receive, send):
+        scope["state"] = {}
+        await app(scope, receive, send)
+
+    with serving(forgetful, CALM, parser=parser) as address, Client(address) as client:
+        client.send(request(signed(b"x" * 100))[:-1])
+        status, _, body = client.answer()
+    assert (status, json.loads(body)["detail"]) == (408, "The body was not there within 0.3 s")
+    assert app.refused == {408: 1}
+
+
 def test_an_idle_connection_is_closed_after_a_while(served, monkeypatch):
     monkeypatch.setattr("treppe.door.server.KEEP_ALIVE", 0.2)
     with served(CALM) as address, Client(address) as client:

@@ -42,13 +42,15 @@ class Replay:
         return {"type": "http.request", "body": self.body, "more_body": False}
 
 
-async def read_body(receive: Receive, most: int, within: float) -> bytes:
-    """All of it, or BodyRefused: more than *most* bytes, or not there *within* seconds."""
+async def read_body(receive: Receive, most: int, within: float | None) -> bytes:
+    """All of it, or BodyRefused: more than *most* bytes, or not there *within* seconds (None: the server watches)."""
+    if within is None:
+        return await _all_of_it(receive, most)
     try:
         async with asyncio.timeout(within):
             return await _all_of_it(receive, most)
     except TimeoutError:
-        raise BodyRefused(problem(408, f"The body was not there within {within:g} s", last=True)) from None
+        raise BodyRefused(too_slow("body", within)) from None
 
 
 async def refuse(answer: Answer, receive: Receive, send: Send) -> None:
@@ -68,6 +70,11 @@ async def refuse(answer: Answer, receive: Receive, send: Send) -> None:
 def too_large(most: int, more: bool = True) -> BodyRefused:
     """413, and the connection ends."""
     return BodyRefused(problem(413, f"The body may have at most {most} bytes", last=True), more)
+
+
+def too_slow(what: str, within: float) -> Answer:
+    """408, and the connection ends."""
+    return problem(408, f"The {what} was not there within {within:g} s", last=True)
 
 
 async def _all_of_it(receive: Receive, most: int) -> bytes:

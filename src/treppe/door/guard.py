@@ -15,6 +15,9 @@ from treppe.door.body import BodyRefused, Replay, read_body, refuse, too_large
 
 VERSIONS: Final = frozenset({"1.0", "1.1", "2", "3"})
 
+WATCHED: Final = "treppe.watched"
+"""In a scope's state: the server watches the time itself, which costs nothing where the body comes with the headers."""
+
 MAX_HEADERS: Final = 100
 MAX_HEAD_BYTES: Final = 16 * 1024
 """Path, query and headers together."""
@@ -74,6 +77,9 @@ class Guard:
             return problem(429, "Too many requests at once from your address", last=True, retry_after=RETRY_AFTER)
         return None
 
+    def _within(self, scope: Scope) -> float | None:
+        return None if WATCHED in scope.get("state", ()) else self._web.body_timeout
+
     async def _refuse(self, answer: Answer, receive: Receive, send: Send, more: bool = True) -> None:
         self.refused[answer.status] += 1
         await (refuse(answer, receive, send) if more else answer.send(send))
@@ -84,7 +90,7 @@ class Guard:
         try:
             if announced is not None and announced > most:
                 raise too_large(most)
-            body = await read_body(held or receive, most, self._web.body_timeout)
+            body = await read_body(held or receive, most, self._within(scope))
             await self._app(scope, Replay(body, receive), send)
         except BodyRefused as refused:
             if refused.answer:

@@ -1,7 +1,7 @@
 """uvicorn's HTTP protocols with the deadlines and caps they lack (Kludex/uvicorn#157 was closed without any).
 
-One connection is watched here: all headers together must be there in time and in bounds, an answer must be taken
-off our hands in time, and one address may not hold all connections. Bodies are the guard's business.
+One connection is watched here: all headers together must be there in time and in bounds, then the whole body in time;
+an answer must be taken off our hands in time, and one address may not hold all connections.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any, Final, Literal, cast
 
 from treppe.config import Web
 from treppe.door.answers import RETRY_AFTER, Answer, our_trouble, problem
+from treppe.door.body import too_slow
 from treppe.door.guard import MAX_HEAD_BYTES
 
 WRITE_TIMEOUT: Final = 30.0
@@ -24,7 +25,7 @@ class Keeper:
     """Counts the connections of one server. ``most_received`` bounds one request's raw bytes, chunking included."""
 
     def __init__(self, web: Web, most_received: int) -> None:
-        self.header_timeout = web.header_timeout
+        self.header_timeout, self.body_timeout = web.header_timeout, web.body_timeout
         self.most_received = most_received
         self._web = web
         self._open = 0
@@ -122,13 +123,13 @@ class Watched(asyncio.Protocol):
             return
         if cycle is None or cycle.response_complete:
             self._wait_for_headers(len(data))
-        elif cycle is not before or self._late is not None:
+        elif cycle is not before:
             self._received = len(data)
             self._stop_waiting()
+            if cycle.more_body:
+                self._late = self.loop.call_later(self.keeper.body_timeout, self._body_late)
         else:
-            self._received += len(data)
-            if self._received > self.keeper.most_received:
-                self.transport.abort()
+            self._go_on_with_the_body(len(data))
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop the clocks."""
@@ -170,12 +171,24 @@ class Watched(asyncio.Protocol):
             self._stuck.cancel()
             self._stuck = None
 
+    def _go_on_with_the_body(self, size: int) -> None:
+        self._received += size
+        if not self.cycle.more_body:
+            self._stop_waiting()
+        elif self._received > self.keeper.most_received:
+            self.transport.abort()
+
     def _headers_late(self) -> None:
         if self._received:
-            within = self.keeper.header_timeout
-            self._turn_away(problem(408, f"The headers were not there within {within:g} s", last=True))
+            self._turn_away(too_slow("head", self.keeper.header_timeout))
         else:
             self.transport.close()
+
+    def _body_late(self) -> None:
+        if self.cycle.response_started:  # somebody answered without waiting for all of it
+            self.transport.close()
+        else:
+            self._turn_away(too_slow("body", self.keeper.body_timeout))
 
     def _turn_away(self, answer: Answer) -> None:
         if not self.transport.is_closing():

@@ -12,6 +12,7 @@ import uvicorn
 
 from treppe.config import Web
 from treppe.door.answers import App
+from treppe.door.guard import WATCHED
 from treppe.door.protocol import Keeper, protocol
 from treppe.errors import ConfigError
 
@@ -73,6 +74,7 @@ class _Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
+        self.lifespan.state[WATCHED] = True
         if self._ready and self.started:
             self._ready()
 
