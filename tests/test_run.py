@@ -338,9 +338,8 @@ def test_what_goes_wrong_beside_ends_the_block_and_is_raised():
     def fail(stop: threading.Event) -> None:
         raise StoreError("the disk is gone")
 
-    with pytest.raises(StoreError, match="the disk is gone"):
-        with running_beside([fail], stop, lambda: None):
-            assert stop.wait(5)
+    with pytest.raises(StoreError, match="the disk is gone"), running_beside([fail], stop, lambda: None):
+        assert stop.wait(5)
 
 
 def test_what_goes_wrong_in_the_block_comes_first():

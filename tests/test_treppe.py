@@ -13,7 +13,9 @@ HEAVY = ("aiohttp", "starlette", "uvicorn", "jinja2", "rich", "click", "asyncio"
 
 
 def test_importing_it_loads_nothing_heavy():
-    program = f"import sys; before = set(sys.modules); import treppe; print(*({set(HEAVY)!r} - before) & sys.modules.keys())"
+    program = (
+        f"import sys; before = set(sys.modules); import treppe; print(*({set(HEAVY)!r} - before) & sys.modules.keys())"
+    )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.split() == []
 

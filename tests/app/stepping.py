@@ -34,7 +34,11 @@ def app_of(file: Path, mode: str = "") -> Treppe:
 
     @app.task(name="order", queue="orders")
     def order(ctx: Context) -> list[str]:
-        return [ctx.step("crm", leave, "crm"), ctx.step("invoice", invoice, repeat="ask"), ctx.step("end", leave, "end")]
+        return [
+            ctx.step("crm", leave, "crm"),
+            ctx.step("invoice", invoice, repeat="ask"),
+            ctx.step("end", leave, "end"),
+        ]
 
     return app
 

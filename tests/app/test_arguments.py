@@ -131,7 +131,7 @@ def test_the_context_is_no_argument():
 def test_a_context_elsewhere_than_in_front_is_refused():
     def task(a: int, ctx: Context) -> None: ...
 
-    with pytest.raises(ConfigError, match="ctx: the context must be the first parameter. Move ctx to the front"):
+    with pytest.raises(ConfigError, match=r"ctx: the context must be the first parameter. Move ctx to the front"):
         arguments(task)
 
 
@@ -221,14 +221,14 @@ def test_a_type_that_json_cannot_hold_is_refused_when_the_task_is_made(hint):
     "function", [lambda *values: None, lambda **values: None, eval("lambda values, /: None")], ids=["*", "**", "/"]
 )
 def test_parameters_without_a_name_are_refused(function):
-    with pytest.raises(ConfigError, match="values: this parameter cannot be stored by its name. Use ordinary named"):
+    with pytest.raises(ConfigError, match=r"values: this parameter cannot be stored by its name. Use ordinary named"):
         arguments(function)
 
 
 def test_an_annotation_that_cannot_be_resolved_is_refused_with_the_cure():
     def task(order: "Nowhere") -> None: ...  # noqa: F821
 
-    with pytest.raises(ConfigError, match="name 'Nowhere' is not defined.*not only under TYPE_CHECKING"):
+    with pytest.raises(ConfigError, match=r"name 'Nowhere' is not defined.*not only under TYPE_CHECKING"):
         arguments(task)
 
 

@@ -103,7 +103,7 @@ def test_async_steps_are_awaited_and_remembered(app, clock, calls):
         second = ctx.step("invoice", calls, "invoice")
         third = await ctx.step("stock", calls.later, "stock", repeat="ask")
         if ctx.attempt == 1:
-            raise Retry()
+            raise Retry
         return [first, second, third]
 
     job = run(app, task, clock, 2)
@@ -168,7 +168,7 @@ def test_a_result_is_the_same_the_first_time_and_later(app, clock, function, res
     def task(ctx: Context):
         seen.append(ctx.step("make", function))
         if ctx.attempt == 1:
-            raise Retry()
+            raise Retry
 
     run(app, task, clock, 2)
     assert seen == [result, result]
@@ -259,8 +259,8 @@ def test_a_step_of_the_same_name_is_told(app, clock, calls):
     assert calls.made == ["bolt"]
 
 
-async def async_function() -> int:
-    return 7
+async def async_function(n: int) -> int:
+    return n
 
 
 @pytest.mark.parametrize(
@@ -269,8 +269,8 @@ async def async_function() -> int:
         (lambda ctx: ctx.step("", len, ""), "a step needs a name of 1 to 200 characters, not ''"),
         (lambda ctx: ctx.step("x" * 201, len, ""), "a step needs a name of 1 to 200 characters"),
         (lambda ctx: ctx.step(7, len, ""), "a step needs a name of 1 to 200 characters, not '7'"),
-        (lambda ctx: ctx.step("a", len, "", repeat="look"), "step \"a\": repeat='look' is not known. Use \"safe\" or"),
-        (lambda ctx: ctx.step("a", lambda: async_function()), 'step "a": the function gave back something to await'),
+        (lambda ctx: ctx.step("a", len, "", repeat="look"), 'step "a": repeat=\'look\' is not known. Use "safe" or'),
+        (lambda ctx: ctx.step("a", lambda: async_function(7)), 'step "a": the function gave back something to await'),
     ],
 )
 def test_a_step_that_cannot_be_is_told(app, clock, use, sentence):
@@ -355,6 +355,7 @@ def test_a_human_who_says_do_it_again_is_obeyed(tmp_path):
 
 def test_dead_and_revived_it_still_does_not_know(app, clock, calls):
     """Whoever revives a dead job did not answer the question of its step."""
+
     def fail() -> None:
         calls("invoice")
         raise ValueError("broke off")

@@ -86,9 +86,9 @@ def test_not_ready_when_the_store_does_not_answer_but_alive(store, monkeypatch):
     assert (reply.status, reply.json["detail"]) == (503, "The store does not answer: the disk is gone")
 
 
-@pytest.mark.parametrize("type", ["lifespan", "websocket"])
-def test_what_is_no_request_is_left_alone(store, type):
-    assert visited(store, "/in/shop", type=type) == (None, {})
+@pytest.mark.parametrize("kind", ["lifespan", "websocket"])
+def test_what_is_no_request_is_left_alone(store, kind):
+    assert visited(store, "/in/shop", type=kind) == (None, {})
 
 
 def test_all_rooms_stand_behind_one_guard(store):

@@ -72,7 +72,7 @@ def test_functions_and_bound_methods_are_tasks(app, function, name, result):
 
 @pytest.mark.usefixtures("clock")
 def test_a_lambda_needs_a_name(app):
-    with pytest.raises(ConfigError, match="a lambda has no name of its own. Write a function with def, or give name="):
+    with pytest.raises(ConfigError, match=r"a lambda has no name of its own. Write a function with def, or give name="):
         app.task(lambda to: to)
     task = app.task(name="shop.echo")(lambda to: to)
     placed = task.enqueue("ada")
@@ -112,12 +112,12 @@ def test_two_tasks_of_one_name_are_refused(app):
 
 @pytest.mark.parametrize("name", ["", "two words", "line\nbreak", "x" * 256, "\ud800", 7])
 def test_a_bad_name_is_refused(app, name):
-    with pytest.raises(ConfigError, match="is not a good name. Use text of 1 to 255 characters without spaces"):
+    with pytest.raises(ConfigError, match=r"is not a good name. Use text of 1 to 255 characters without spaces"):
         app.task(name=name)(plain)
 
 
 def test_the_names_of_destinations_are_taken(app):
-    with pytest.raises(ConfigError, match='names that begin with "destination:" are taken. Choose another'):
+    with pytest.raises(ConfigError, match=r'names that begin with "destination:" are taken. Choose another'):
         app.task(name="destination:crm")(plain)
 
 

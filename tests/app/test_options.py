@@ -17,9 +17,9 @@ def test_everything_that_can_be_said():
     made = options(
         "shop.mail",
         {
-            "queue": "mail", "attempts": 1, "crashes": 1, "deadline": "15m", "expires": timedelta(days=1), "timeout": 30,
-            "key": "to", "repeat": "ask", "priority": -100, "keep": 0, "backoff": Backoff(1, 1, 1, False),
-            "skip_dead": True, "down": OSError,
+            "queue": "mail", "attempts": 1, "crashes": 1, "deadline": "15m", "expires": timedelta(days=1),
+            "timeout": 30, "key": "to", "repeat": "ask", "priority": -100, "keep": 0,
+            "backoff": Backoff(1, 1, 1, False), "skip_dead": True, "down": OSError,
         },
     )  # fmt: skip
     assert made == Options(
@@ -79,7 +79,7 @@ def test_an_order_key_must_be_an_argument():
 
     def mail(to: str, order: int) -> None: ...
 
-    with pytest.raises(ConfigError, match='key: "customer" is not one of its arguments. Name one of: order, to'):
+    with pytest.raises(ConfigError, match=r'key: "customer" is not one of its arguments. Name one of: order, to'):
         app.task(key="customer")(mail)
     with pytest.raises(ConfigError, match='"customer" is not one of its arguments'):
         app.task(name="none", key="customer")(lambda: None)

@@ -151,10 +151,10 @@ def test_any_other_exception_is_a_failure_that_is_tried_again(app, clock, make, 
 
 
 def test_recursion_without_end_is_a_failure(app):
-    def deeper(n: int = 0) -> int:
+    def deeper(n: int) -> int:
         return deeper(n + 1)
 
-    _, line = run(app, lambda: deeper())
+    _, line = run(app, lambda: deeper(0))
     assert line.error.startswith("RecursionError: maximum recursion depth exceeded")
 
 
@@ -364,24 +364,24 @@ def test_an_outcome_that_cannot_be_is_a_failure(app, outcome):
     assert line.error.startswith("ValidationError: ")
 
 
-async def never_awaited() -> None:
+async def never_awaited(n: int) -> None:
     raise AssertionError("nobody runs it")
 
 
-def never_iterated():
-    yield 1
+def never_iterated(n: int):
+    yield n
 
 
-async def never_looped():
-    yield 1
+async def never_looped(n: int):
+    yield n
 
 
 @pytest.mark.parametrize(
     ("function", "kind"),
     [
-        (lambda: never_awaited(), "coroutine"),
-        (lambda: never_iterated(), "generator"),
-        (lambda: never_looped(), "async_generator"),
+        (lambda: never_awaited(1), "coroutine"),
+        (lambda: never_iterated(1), "generator"),
+        (lambda: never_looped(1), "async_generator"),
     ],
 )
 def test_what_still_had_to_be_run_is_a_failure_not_a_success(app, function, kind):

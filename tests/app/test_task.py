@@ -35,7 +35,7 @@ def test_a_call_needs_a_job_where_there_is_a_context(app):
     @app.task(name="shop.with_context")
     def with_context(ctx: Context, to: str) -> None: ...
 
-    with pytest.raises(TreppeError, match='task "shop.with_context" needs the context of a job: enqueue it, or call'):
+    with pytest.raises(TreppeError, match=r'task "shop.with_context" needs the context of a job: enqueue it, or call'):
         with_context("ada")
 
 
@@ -190,7 +190,7 @@ def test_many_jobs_are_prepared_one_by_one_and_stored_at_once(app, mail, clock):
 
 
 def test_many_jobs_are_stored_by_async_code(app, mail):
-    placed = asyncio.run(app.aenqueue_many([mail.prepare("ada"), mail.prepare("bob")]))
+    placed = asyncio.run(app.aenqueue_many(mail.prepare(name) for name in ("ada", "bob")))
     assert [app.job(one.id).key for one in placed] == ["ada", "bob"]
 
 

@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PLANTED = re.compile(r"# wrong\b")
 
-USERS_CODE = '''
+USERS_CODE = """
 from datetime import timedelta
 from typing import Any
 
@@ -92,7 +92,7 @@ def mistyped() -> None: ...
 
 @app.task(repeat="look")  # wrong: a later version's
 def too_early() -> None: ...
-'''
+"""
 
 
 @pytest.fixture
@@ -125,4 +125,6 @@ def test_pyright_finds_exactly_the_planted_errors(snippet):
         pytest.skip("pyright needs node; `python3 dev.py check` brings it")
     printed = run("pyright", "--outputjson", "--pythonpath", sys.executable, snippet)
     diagnostics = json.loads(printed)["generalDiagnostics"]
-    assert {one["range"]["start"]["line"] + 1 for one in diagnostics if one["severity"] == "error"} == planted(), printed
+    assert {one["range"]["start"]["line"] + 1 for one in diagnostics if one["severity"] == "error"} == planted(), (
+        printed
+    )

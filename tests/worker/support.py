@@ -21,7 +21,7 @@ from treppe.worker import Handler, Run, Worker
 
 OK = Outcome(Kind.OK, acted=True)
 PATIENCE = 10.0
-LEASE = 0.6
+LEASE = 0.5
 FREE = Pacer({})
 
 

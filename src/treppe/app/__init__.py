@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, Unpack, final, overload
@@ -159,7 +159,7 @@ class Treppe:
             return self._register(function, name, given)
         return lambda function: self._register(function, name, given)
 
-    def enqueue_many(self, jobs: Sequence[NewJob], within: Any = None) -> list[Placed]:
+    def enqueue_many(self, jobs: Iterable[NewJob], within: Any = None) -> list[Placed]:
         """Store jobs that ``task.prepare(…)`` made, of any tasks, in one transaction: all of them or none.
 
         With ``within``, your own database connection, they exist exactly if your transaction commits. Conflict when
@@ -167,16 +167,17 @@ class Treppe:
 
         ::
 
-            app.enqueue_many([send_mail.using(id=f"mail:{n}").prepare(to, n) for n, to in orders])
+            app.enqueue_many(send_mail.using(id=f"mail:{n}").prepare(to, n) for n, to in orders)
         """
+        jobs = list(jobs)
         put = Intake(self.store).put(jobs) if within is None else guest.run(self._plan(jobs), within, self.file)
         return list(raise_conflicts(put).jobs)
 
-    async def aenqueue_many(self, jobs: Sequence[NewJob], within: Any = None) -> list[Placed]:
+    async def aenqueue_many(self, jobs: Iterable[NewJob], within: Any = None) -> list[Placed]:
         """The same for async code. Cancelled, it may have stored them; with the same ids it may be said again."""
         if within is None:
-            return await asyncio.to_thread(self.enqueue_many, jobs)
-        put = await guest.arun(self._plan(jobs), within, self.file)
+            return await asyncio.to_thread(self.enqueue_many, list(jobs))
+        put = await guest.arun(self._plan(list(jobs)), within, self.file)
         return list(raise_conflicts(put).jobs)
 
     def _plan(self, jobs: Sequence[NewJob]) -> Plan:

@@ -38,7 +38,7 @@ class Retry(Ending):
 
 
 class Wait(Ending):
-    """Not yet: try again later. Nobody's fault, never charged.
+    """Not yet: try again later. Nobody's fault, never charged; after 500 tries it is given up all the same.
 
     >>> raise Wait("the export is still being made", after=30)
     Traceback (most recent call last):

@@ -18,18 +18,23 @@
 from __future__ import annotations
 
 import tempfile
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import copy
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from treppe.app import Treppe, open_store, pacer_for
 from treppe.app.task import Task
 from treppe.job import Job
-from treppe.store.protocol import Filter
+from treppe.store.protocol import Filter, Store
 from treppe.testing.clock import ManualClock
 from treppe.worker import Tally, Worker
+
+LOOK_EVERY: Final = 0.005
+HELD_AFTER: Final = 1.0
 
 
 @contextmanager
@@ -53,19 +58,15 @@ def drain(app: Treppe, seconds: float = 10.0) -> Tally:
 
     It ends when a look brings nothing more, at the latest after so many *seconds* of real time.
     """
-    seen: list[tuple[Tally, int]] = []
-
-    def stop_when_idle() -> bool:
-        """A chore that always wants to come again. What is due and not taken at a second look is held or unknown."""
-        backlog = app.store.backlog()
-        left = backlog.total("waiting") + backlog.total("behind")
-        seen.append((copy(worker.tally), left))
-        if not backlog.total("running") and (not left or seen[-2:-1] == seen[-1:]):
-            worker.stop()
-        return True
-
-    worker = Worker(app.store, app.handlers(), pacer_for(app.queues), chores=stop_when_idle)
-    return worker.drain(seconds)
+    worker = Worker(app.store, app.handlers(), pacer_for(app.queues))
+    ended = threading.Event()
+    watcher = threading.Thread(target=_stop_when_idle, args=(worker, app.store, ended))
+    watcher.start()
+    try:
+        return worker.drain(seconds)
+    finally:
+        ended.set()
+        watcher.join()
 
 
 def assert_enqueued(task: Task[..., Any], **arguments: Any) -> Job:
@@ -86,6 +87,18 @@ def assert_not_enqueued(task: Task[..., Any], **arguments: Any) -> None:
     for job, given in _enqueued(task):
         if given.items() >= arguments.items():
             raise AssertionError(f"there is a job of {task.name} with {arguments}: {job.id}")
+
+
+def _stop_when_idle(worker: Worker, store: Store, ended: threading.Event) -> None:
+    """What is due and not taken for a while is held, or nobody's."""
+    seen, since = None, time.monotonic()
+    while not ended.wait(LOOK_EVERY):
+        backlog = store.backlog()
+        due = backlog.total("waiting") + backlog.total("behind")
+        if (now := (copy(worker.tally), due)) != seen:
+            seen, since = now, time.monotonic()
+        if not backlog.total("running") and (not due or time.monotonic() - since > HELD_AFTER):
+            worker.stop()
 
 
 def _enqueued(task: Task[..., Any]) -> Iterator[tuple[Job, dict[str, Any]]]:
