@@ -120,6 +120,24 @@ def test_async_steps_may_be_done_at_once(app, clock, calls, repeat):
     assert len(app.result(job.id)) == 5
 
 
+def test_the_loop_goes_on_while_a_step_is_written_down(app, clock, calls, monkeypatch):
+    note, loops = app.store.note, []
+    monkeypatch.setattr(app.store, "note", lambda *given: loops.append(running_loop()) or note(*given))
+
+    async def task(ctx: Context):
+        await ctx.step("invoice", calls.later, "invoice", repeat="ask")
+
+    run(app, task)
+    assert loops == [None, None]
+
+
+def running_loop():
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
+
+
 def make_contact() -> Contact:
     return CONTACT
 
@@ -195,16 +213,26 @@ def test_a_step_that_failed_is_tried_again_or_asked_about(app, clock, repeat):
         assert job.error == 'step "invoice" was started before, and nobody knows whether it happened'
 
 
+@pytest.mark.parametrize("in_loop", [False, True])
+@pytest.mark.parametrize("repeat", ["safe", "ask"])
 @pytest.mark.parametrize("ending", [Retry("x", after=1), Down("x"), Wait("x", after=1)])
-def test_a_step_that_says_that_nothing_happened_is_tried_again(app, clock, ending):
+def test_a_step_that_says_that_nothing_happened_is_tried_again(app, clock, ending, repeat, in_loop):
     tries = []
 
     def certain():
         tries.append(1)
         raise ending
 
-    def task(ctx: Context):
-        ctx.step("invoice", certain, repeat="ask")
+    async def certain_in_the_loop():
+        certain()
+
+    def plain(ctx: Context):
+        ctx.step("invoice", certain, repeat=repeat)
+
+    async def awaited(ctx: Context):
+        await ctx.step("invoice", certain_in_the_loop, repeat=repeat)
+
+    task = awaited if in_loop else plain
 
     job = run(app, task, clock, 2)
     assert (job.state, len(tries)) == (State.WAITING, 2)

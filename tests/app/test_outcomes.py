@@ -181,7 +181,7 @@ def test_a_long_traceback_is_cut_to_where_the_fault_is(app):
 
 
 def test_a_failure_is_logged_with_its_traceback_and_trouble_of_others_in_one_line(app, caplog):
-    caplog.set_level(logging.WARNING, LOUD)
+    caplog.set_level(logging.INFO, LOUD)
     run(app, plain(ZeroDivisionError("of mine")))
     (record,) = caplog.records
     assert "of task ended as failed: ZeroDivisionError: of mine" in record.getMessage()
@@ -195,6 +195,7 @@ def test_a_failure_is_logged_with_its_traceback_and_trouble_of_others_in_one_lin
         "wait ended as snoozed: not yet",
     ]
     assert [record.exc_info for record in caplog.records] == [None, None]
+    assert {record.levelname for record in caplog.records} == {"WARNING", "INFO"}, "waiting is no warning"
 
 
 # What means "the other side is down"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
-from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Coroutine
 from typing import Any, Final, Literal, TypeVar, cast, get_type_hints
 
 import msgspec
@@ -67,16 +67,25 @@ class Context:
             return cast(T, self._step_async(step, lambda: function(*args, **kwargs)))
         if step.finished in self._notes:
             return cast(T, self._result(step))
-        with self._started(step):
+        self._start(step)
+        try:
             result = _plain(name, function(*args, **kwargs))
+        except Ending as end:
+            self._take_back(step, end)
+            raise
         return cast(T, self._finish(step, result))
 
     async def _step_async(self, step: _Step, call: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
+        """The same; the loop goes on while the store writes."""
         if step.finished in self._notes:
             return self._result(step)
-        with self._started(step):
+        await asyncio.to_thread(self._start, step)
+        try:
             result = await call()
-        return self._finish(step, result)
+        except Ending as end:
+            await asyncio.to_thread(self._take_back, step, end)
+            raise
+        return await asyncio.to_thread(self._finish, step, result)
 
     def _take(self, step: _Step) -> None:
         if not (isinstance(step.name, str) and 0 < len(step.name) <= MAX_NAME):
@@ -90,21 +99,17 @@ class Context:
             )
         self._taken.add(step.name)
 
-    @contextmanager
-    def _started(self, step: _Step) -> Iterator[None]:
-        """Leave a mark before a step that must not be repeated; wipe it off only when surely nothing happened."""
+    def _start(self, step: _Step) -> None:
+        """Leave a mark before a step that must not be repeated."""
         if step.started in self._notes:
             raise Unclear(f'step "{step.name}" was started before, and nobody knows whether it happened')
-        if step.repeat == "safe":
-            yield
-            return
-        self._write(step.started, b"1")
-        try:
-            yield
-        except Ending as end:
-            if end.acted is False:
-                self._write(step.started, None)
-            raise
+        if step.repeat != "safe":
+            self._write(step.started, b"1")
+
+    def _take_back(self, step: _Step, end: Ending) -> None:
+        """Wipe the mark off when the step itself says that nothing happened."""
+        if end.acted is False and step.started in self._notes:
+            self._write(step.started, None)
 
     def _finish(self, step: _Step, result: Any) -> Any:
         try:

@@ -184,9 +184,9 @@ class Task(Generic[P, R]):
         outcome = raised(error, run.claim.repeat is Repeat.SAFE, self.options.down)
         # The other side's trouble fills no log with tracebacks, and what a task says itself is no accident.
         trace = None if isinstance(error, Ending) or outcome.kind is Kind.DOWN else error
-        log.warning(
-            'job "%s" of %s ended as %s: %s', run.claim.id, self.name, outcome.kind, outcome.error, exc_info=trace
-        )
+        level = logging.INFO if outcome.kind is Kind.SNOOZED else logging.WARNING
+        text = 'job "%s" of %s ended as %s: %s'
+        log.log(level, text, run.claim.id, self.name, outcome.kind, outcome.error, exc_info=trace)
         return outcome
 
 
