@@ -124,12 +124,29 @@ def test_who_waits_for_100_continue_gets_it(served):
 def test_a_wish_for_http2_is_passed_over_and_the_webhook_taken(served, store):
     """Java's HttpClient asks for h2c with every POST."""
     wish = ((b"connection", b"Upgrade, HTTP2-Settings"), (b"upgrade", b"h2c"), (b"http2-settings", b"AAMAAABk"))
-    with served() as address:
-        for number in range(2):
+    bodies = [b"{}", b"", b"x" * 1_000_000]
+    with served(CALM) as address:
+        for number, body in enumerate(bodies):
             with Client(address) as client:
-                client.send(request(signed(b"{}", event_id=b"e%d" % number), *wish))
+                raw = request(signed(body, event_id=b"e%d" % number), *wish)
+                client.send(raw[:60])
+                client.send(raw[60:])
                 assert client.answer()[0] == 202
-    assert stored(store) == 2
+                assert store.event("shop", f"e{number}:orders/paid:a.example").body == body
+
+
+def test_a_thousand_wishes_in_one_piece_are_passed_over_one_by_one(served):
+    wish = b"GET /in/shop HTTP/1.1\r\nhost: x\r\nconnection: upgrade\r\nupgrade: h2c\r\n\r\n"
+    with served(CALM) as address, Client(address) as client:
+        client.send(wish * 1000)
+        assert {client.answer()[0] for _ in range(1000)} == {200}
+
+
+def test_nobody_gets_through_to_somewhere_else(served):
+    with served(CALM) as address, Client(address) as client:
+        client.send(b"CONNECT example.com:443 HTTP/1.1\r\nhost: example.com:443\r\n\r\n")
+        assert client.answer()[0] in (404, 405)
+        assert still_works(address)
 
 
 def test_http_1_0_is_answered_and_closed(served):

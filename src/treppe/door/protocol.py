@@ -117,7 +117,7 @@ class Watched(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Let uvicorn read it; then see whether we still wait for headers."""
         before = self.cycle
-        super().data_received(data)
+        self._feed(data)
         cycle = self.cycle
         if self.transport.is_closing():
             return
@@ -149,6 +149,9 @@ class Watched(asyncio.Protocol):
         """It reads again."""
         super().resume_writing()
         self._stop_being_stuck()
+
+    def _feed(self, data: bytes) -> None:
+        super().data_received(data)
 
     def _unsupported_upgrade_warning(self) -> None:
         """Nobody needs to hear of it."""
@@ -216,14 +219,6 @@ class WatchedHttpTools(Watched):
     _data = b""
     _again: bytes | None = None
 
-    def data_received(self, data: bytes) -> None:
-        """Feed the parser; once more where it stopped at an upgrade."""
-        self._data = data
-        super().data_received(data)
-        while self._again is not None:
-            self._data, self._again = self._again, None
-            super().data_received(self._data)
-
     def on_headers_complete(self) -> None:
         """Trailers come to the same callback as headers: what comes from now on is no header."""
         if not self.parser.should_upgrade():
@@ -234,6 +229,14 @@ class WatchedHttpTools(Watched):
         """Not of a request that is read once more."""
         if not self.parser.should_upgrade():
             super().on_message_complete()  # type: ignore[misc]
+
+    def _feed(self, data: bytes) -> None:
+        """Feed the parser; once more where it stopped at an upgrade."""
+        self._data = data
+        super()._feed(data)
+        while self._again is not None:
+            self._data, self._again = self._again, None
+            super()._feed(self._data)
 
     def _unsupported_upgrade_warning(self) -> None:
         """The parser stopped at an Upgrade and skips the body, but we may pass over the wish (RFC 9110, 7.8).
