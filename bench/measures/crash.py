@@ -18,8 +18,8 @@ from treppe.store.sqlite import SQLiteStore
 TITLE = "kill -9 of a worker with a batch in hand: until all of it has run again"
 WARM = 2000
 JOBS = 300
-REST = 0.5
-PATIENCE = 120.0
+REST = 2.0
+PATIENCE = 60.0
 
 
 class Again(msgspec.Struct):
@@ -35,7 +35,7 @@ def run(scale: Scale) -> Measured:
     """Once with another worker there all the time, once with one that is started after the kill."""
     measured = Measured("crash", TITLE)
     for contestant in stores():
-        for name, standby in (("another worker is there", True), ("one is started after", False)):
+        for name, standby in (("another worker is there", True), ("one is started then", False)):
             seen = []
             for turn in range(scale.runs):
                 say(f"crash, run {turn + 1} of {scale.runs}: {contestant}, {name}")
@@ -45,34 +45,32 @@ def run(scale: Scale) -> Measured:
 
 
 def one_run(contestant: str, standby: bool) -> Again:
-    """The first worker takes jobs that never end; the other one's jobs of the same task end at once."""
+    """The killed worker's jobs never come to an end; the other one's jobs of the same task end at once."""
     with fresh_folder() as folder:
         first = Part(contestant, str(folder), n=WARM, job="hold", file="first")
         second = msgspec.structs.replace(first, job="note", file="second")
         enqueue("fill", first)
-        enqueue("put", msgspec.structs.replace(first, n=JOBS))
         with start("work", first) as killed:
-            wait_for("jobs in hand", lambda: _holding(first) or None, PATIENCE)
-            time.sleep(REST)
             if not standby:
-                return _kill(killed, second, starts_after=True)
+                return _kill(killed, first, second, starts_after=True)
             with start("work", second):
-                wait_for("the rest", lambda: _waiting(second) == 0 or None, PATIENCE)
-                time.sleep(REST)
-                return _kill(killed, second)
+                time.sleep(_lease(second) + REST)  # a worker that has just started lets nothing lapse
+                return _kill(killed, first, second)
 
 
-def _kill(killed: Child, second: Part, starts_after: bool = False) -> Again:
-    waiting, at = _waiting(second) if starts_after else len(_holding(second)), time.monotonic()
+def _kill(killed: Child, first: Part, second: Part, starts_after: bool = False) -> Again:
+    wait_for("the first jobs", lambda: _open(first) == 0 or None, PATIENCE)
+    enqueue("put", msgspec.structs.replace(first, n=JOBS))
+    wait_for("all jobs in hand", lambda: _waiting(second) == 0 or None, PATIENCE)
+    others, at = len(_lasting(second)), time.monotonic()
     killed.kill()
     with start("work", second) if starts_after else nullcontext():
-        told = wait_for("the jobs again", lambda: _all(_holding(second)), PATIENCE)
-    with _store(second) as store:
-        return Again(JOBS - waiting, store.lease, told[waiting][1] - at, told[-1][1] - at)
+        told = wait_for("the jobs again", lambda: _all(_lasting(second)), PATIENCE)
+    return Again(JOBS - others, _lease(second), told[others][1] - at, told[-1][1] - at)
 
 
-def _holding(part: Part) -> list[tuple[float, float]]:
-    """The starts of the jobs that the first worker does not come to an end with."""
+def _lasting(part: Part) -> list[tuple[float, float]]:
+    """The starts of the jobs that the killed worker does not come to an end with."""
     return [note for note in notes(part.notes) if note[0] > 0]
 
 
@@ -80,10 +78,20 @@ def _all(told: list[tuple[float, float]]) -> list[tuple[float, float]] | None:
     return told if len({sent for sent, _ in told}) >= JOBS else None
 
 
+def _open(part: Part) -> int:
+    with _store(part) as store:
+        return store.backlog().open
+
+
 def _waiting(part: Part) -> int:
     """Jobs that no worker has in hand."""
     with _store(part) as store:
         return store.backlog().total("waiting")
+
+
+def _lease(part: Part) -> float:
+    with _store(part) as store:
+        return store.lease
 
 
 def _store(part: Part) -> closing[SQLiteStore]:
