@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from treppe.job import Outcome
 from treppe.store.bell import Bell
@@ -105,8 +105,14 @@ class Crew:
     def return_unstarted(self, queue: str | None = None) -> None:
         """Give back what was never started, of one queue or of all."""
 
-    def give_up(self, run: Run, outcome: Outcome) -> None:
-        """End a run from outside: its time is over."""
+    def give_up(self, run: Run, reason: Callable[[bool], Outcome]) -> None:
+        """End a run from outside; *reason* makes the outcome of whether it had begun."""
+        begun = run.abandon()
+        self._ended.add(run, reason(begun))
+        self._replace(run, begun)
+
+    def _replace(self, run: Run, begun: bool) -> None:
+        """The hand that held it is lost, if it had begun."""
         raise NotImplementedError
 
     def close(self) -> None:

@@ -12,16 +12,18 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 
 from treppe.errors import StoreError
 from treppe.job import Claim, Kind, Outcome, Settlement
-from treppe.settle import conclude
+from treppe.settle import Rules, conclude
 from treppe.store.bell import Bell
 from treppe.store.protocol import Claimed, Pace, Store, Wanted
 from treppe.worker.crew import Crew, Ended, Starts
-from treppe.worker.handler import Handler, Run, runs_of, timed_out
+from treppe.worker.handler import Handler, Run, overran, released, runs_of
 from treppe.worker.lease import Lease
 from treppe.worker.loop import LoopCrew
+from treppe.worker.suspects import Suspects
 from treppe.worker.tally import Tally
 from treppe.worker.threads import ThreadCrew
 from treppe.worker.turn import LONGEST_WAIT, Budget, Turn
@@ -30,7 +32,6 @@ log = logging.getLogger("treppe.worker")
 
 NUDGE = 0.02
 REST = 0.02  # while other hands are busy, hands for whom nothing was found are not asked for more often
-DRAIN_FOR_SUSPECTS_AFTER = 20.0
 MAX_CLAIM = 500
 OBEYS_WITHIN = 1.0
 
@@ -74,12 +75,13 @@ class Worker:
         self._held: dict[tuple[int, int], Run] = {}
         self._unwritten: list[Settlement] = []
         self._stopping = threading.Event()
-        self._suspects_since: float | None = None
-        self._no_suspects_until = 0.0
+        self._suspects = Suspects()
         self._next_chores = 0.0
+        self._identity = 0
         self._has_limits = any(handler.timeout is not None for handler in handlers.values())
         self._failures = 0
-        self._unsure = False  # a claim failed, and may have been carried out
+        self._look_for_unseen = float("inf")  # until a claim fails that may have been carried out
+        self._unsure_until = 0.0
         self._rest_until: dict[bool, float] = {}
         self.next_in: float | None = None  # seconds to the next due job, as the last drain saw it
 
@@ -124,11 +126,11 @@ class Worker:
         """Settle what has ended, claim what fits, and do the chores; trouble with the store is waited out."""
         self._collect()
         self._keep_time_limits()
+        self._let_go_of_lost_claims()
         turn = Turn()
         try:
-            if self._unsure:
-                self._take_what_we_hold()
-            if self._suspects_since is not None and not self._held:
+            self._give_back_unseen()
+            if self._suspects.wait and not self._held:
                 self._claim_suspect(budget, turn)
             if not self._runs_a_suspect():
                 for in_loop, crew in self._crews.items():
@@ -141,7 +143,7 @@ class Worker:
         return turn
 
     def _is_drained(self, turn: Turn, budget: Budget) -> bool:
-        if self._held or self._unwritten or (self._suspects_since is not None and budget.left() > 0):
+        if self._held or self._unwritten or (self._suspects.wait and budget.left() > 0):
             return False
         self.next_in = turn.next_in
         left = budget.left()
@@ -156,7 +158,7 @@ class Worker:
             return
         claimed = self._claim(wanted)
         self._start(claimed.claims)
-        self._notice_suspects(claimed)
+        self._suspects.notice(claimed)
         if not claimed.claims:
             self._rest_until[in_loop] = time.monotonic() + REST
         turn.add(claimed)
@@ -165,15 +167,11 @@ class Worker:
     def _claim_suspect(self, budget: Budget | None, turn: Turn) -> None:
         """Take one suspect, while nothing else runs here."""
         tasks = self._tasks_within(frozenset(self._handlers), budget)
-        self._suspects_since = None
         if tasks and self._lease.fresh:
             claimed = self._claim(Wanted(self._lease.worker, 1, 1, tasks, self._queues, alone=True))
             self._start(claimed.claims)
             turn.add(claimed)
-            if not claimed.claims:  # they are nobody's we know, or their queue is held
-                self._no_suspects_until = time.monotonic() + LONGEST_WAIT
-            elif claimed.suspects:
-                self._suspects_since = time.monotonic()
+            self._suspects.asked(claimed)
 
     def _runs_a_suspect(self) -> bool:
         return len(self._held) == 1 and next(iter(self._held.values())).claim.suspect
@@ -181,7 +179,7 @@ class Worker:
     def _wanted(self, in_loop: bool, crew: Crew, budget: Budget | None) -> Wanted | None:
         tasks = self._tasks_within(self._known[in_loop], budget)
         n = min(crew.room(), MAX_CLAIM)
-        if not tasks or not n or not self._lease.fresh or self._must_drain_for_suspects():
+        if not tasks or not n or not self._lease.fresh or self._suspects.must_drain:
             return None
         return Wanted(self._lease.worker, n, crew.free(), tasks, self._queues)
 
@@ -189,10 +187,6 @@ class Worker:
         if budget is None:
             return tasks
         return frozenset(task for task in tasks if budget.carries(self._handlers[task].timeout))
-
-    def _must_drain_for_suspects(self) -> bool:
-        since = self._suspects_since
-        return since is not None and time.monotonic() - since > DRAIN_FOR_SUSPECTS_AFTER
 
     def _claim(self, wanted: Wanted) -> Claimed:
         riding, self._unwritten = self._unwritten, []
@@ -203,24 +197,23 @@ class Worker:
             claimed = self._store.claim(wanted, self._pace, riding)
         except Exception:
             self._unwritten = riding + self._unwritten
-            self._unsure = True
+            self._look_for_unseen = 0.0
+            self._unsure_until = time.monotonic() + self._lease.seconds
             raise
         self._written(riding, claimed.refused)
         return claimed
 
-    def _take_what_we_hold(self) -> None:
-        """A claim that failed may have been carried out all the same: work on what the store says is ours."""
-        ended = {(one.claim.seq, one.claim.token) for one in self._unwritten}
-        ours = self._store.held(self._lease.worker)
-        self._start(claim for claim in ours if (claim.seq, claim.token) not in self._held.keys() | ended)
-        self._unsure = False
-
-    def _notice_suspects(self, claimed: Claimed) -> None:
+    def _give_back_unseen(self) -> None:
+        """A claim that failed may have been carried out all the same, even later: give back what we never saw."""
         now = time.monotonic()
-        if not claimed.suspects or now < self._no_suspects_until:
-            self._suspects_since = None
-        elif self._suspects_since is None:
-            self._suspects_since = now
+        if now < self._look_for_unseen:
+            return
+        self._look_for_unseen = now + LONGEST_WAIT if now < self._unsure_until else float("inf")
+        known = self._held.keys() | {(one.claim.seq, one.claim.token) for one in self._unwritten}
+        unseen = [one for one in self._store.held(self._lease.worker) if (one.seq, one.token) not in known]
+        for claim in unseen:
+            outcome = released("its claim was not answered", begun=False)
+            self._unwritten.append(conclude(claim, outcome, Rules(), claim.claimed_at, 0.0))
 
     def _start(self, claims: Iterable[Claim]) -> None:
         by_crew: dict[bool, list[Run]] = defaultdict(list)
@@ -279,7 +272,17 @@ class Worker:
         for run in self._held.values() if self._has_limits else ():
             patience = OBEYS_WITHIN if run.handler.in_loop else 0.0
             if not run.abandoned and run.overdue(now - patience):
-                self._crews[run.handler.in_loop].give_up(run, timed_out(run.handler.timeout))
+                self._crews[run.handler.in_loop].give_up(run, partial(overran, run))
+
+    def _let_go_of_lost_claims(self) -> None:
+        """The lease was lost: others may have these jobs by now. Threads cannot be stopped; their notes are refused."""
+        if self._identity in (self._lease.worker, 0):
+            self._identity = self._lease.worker
+            return
+        self._identity = self._lease.worker
+        for run in list(self._held.values()):
+            if run.handler.in_loop and not run.abandoned and run.claim.worker != self._identity:
+                self._crews[True].give_up(run, partial(released, "the lease was lost"))
 
     def _do_chores(self, turn: Turn) -> None:
         now = time.monotonic()
@@ -325,8 +328,7 @@ class Worker:
             if self._held:
                 self._bell.wait(0.2)
         for run in list(self._held.values()):
-            acted = None if run.started is not None else False
-            self._crews[run.handler.in_loop].give_up(run, Outcome(Kind.RELEASED, "the worker was stopped", acted=acted))
+            self._crews[run.handler.in_loop].give_up(run, partial(released, "the worker was stopped"))
         self._collect()
         give_up = time.monotonic() + 5.0
         while self._unwritten and time.monotonic() < give_up:
@@ -337,6 +339,7 @@ class Worker:
 
     def _try_to_settle(self) -> None:
         try:
+            self._give_back_unseen()
             self._settle_rest()
         except Exception as error:
             log.warning("could not settle yet: %s", error)

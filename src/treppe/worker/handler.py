@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, Protocol, cast
@@ -14,6 +15,8 @@ from treppe.job import Claim, Kind, Outcome
 from treppe.settle import DONE, Rules
 
 log = logging.getLogger("treppe.worker")
+
+_BEGINNING = threading.Lock()  # a run is begun or given up, never both
 
 
 class Handler(msgspec.Struct, frozen=True):
@@ -54,6 +57,19 @@ class Run(msgspec.Struct, eq=False):
     def note(self, name: str, value: bytes | None) -> bool:
         """Write a note of this job; False when the claim is lost."""
         return self.store.note(self.claim, name, value)
+
+    def begin(self) -> bool:
+        """It starts now; False when it was given up before, and must not start any more."""
+        with _BEGINNING:
+            if not self.abandoned:
+                self.started = time.monotonic()
+            return not self.abandoned
+
+    def abandon(self) -> bool:
+        """Nobody waits for it any more; True when it had begun."""
+        with _BEGINNING:
+            self.abandoned = True
+            return self.started is not None
 
     def overdue(self, now: float) -> bool:
         """True when it has run for longer than its time limit."""
@@ -114,6 +130,16 @@ def _begun(run: Run) -> Awaitable[Any]:
 def timed_out(limit: float | None) -> Outcome:
     """The outcome of a run that took too long; nobody knows whether it acted."""
     return Outcome(Kind.FAILED, f"took longer than its time limit of {limit or 0:g} s", acted=None)
+
+
+def overran(run: Run, begun: bool) -> Outcome:
+    """The same, for a run that is given up from outside."""
+    return timed_out(run.handler.timeout)
+
+
+def released(why: str, begun: bool) -> Outcome:
+    """Given back; if it had begun, nobody knows whether it acted."""
+    return Outcome(Kind.RELEASED, why, acted=None if begun else False)
 
 
 def _checked(outcome: Any) -> Outcome:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-import time
 from collections import deque
 from collections.abc import Awaitable, Callable
 
@@ -41,9 +40,7 @@ class LoopCrew(Crew):
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self._return_waiting, queue)
 
-    def give_up(self, run: Run, outcome: Outcome) -> None:
-        run.abandoned = True
-        self._ended.add(run, outcome)
+    def _replace(self, run: Run, begun: bool) -> None:
         self._begin().call_soon_threadsafe(self._cancel, run)
 
     def close(self) -> None:
@@ -75,10 +72,11 @@ class LoopCrew(Crew):
         try:
             while (pause := self._starts.still_to_wait(run)) > 0:  # noqa: ASYNC110 - time is what it waits for
                 await asyncio.sleep(pause)
-            run.started = time.monotonic()
+            if not run.begin():
+                return
             outcome = await run_in_loop(run)
         except asyncio.CancelledError:
-            outcome = Outcome(Kind.RELEASED, "cancelled", acted=None if run.started else False)
+            outcome = Outcome(Kind.RELEASED, "cancelled", acted=False if run.started is None else None)
         finally:
             self._tasks.pop(id(run), None)
         if not run.abandoned:
@@ -97,8 +95,12 @@ class LoopCrew(Crew):
             self._waiting.remove(run)
             self._ended.add(run, RELEASED)
         for run, task in list(self._tasks.values()):
-            if run.started is None and queue in (None, run.claim.queue):
+            if run.started is None and queue in (None, run.claim.queue) and not run.abandon():
+                # Said here, not by the task: a task that has not made its first step ends without a word.
+                self._tasks.pop(id(run))
                 task.cancel()
+                self._ended.add(run, RELEASED)
+        self._start([])
 
     async def _finish(self) -> None:
         tasks = [task for _, task in self._tasks.values()]

@@ -9,7 +9,6 @@ from collections.abc import Iterable
 from contextlib import suppress
 from queue import SimpleQueue
 
-from treppe.job import Outcome
 from treppe.worker.crew import SHORT, Crew, Ended, Starts
 from treppe.worker.handler import RELEASED, Run, run_plainly
 
@@ -56,10 +55,9 @@ class ThreadCrew(Crew):
                 self._ready.remove(run)
                 self._ended.add(run, RELEASED)
 
-    def give_up(self, run: Run, outcome: Outcome) -> None:
-        run.abandoned = True
-        self._ended.add(run, outcome)
-        self._hire()
+    def _replace(self, run: Run, begun: bool) -> None:
+        if begun:
+            self._hire()
 
     def close(self) -> None:
         for _ in range(self._hired):
@@ -84,7 +82,8 @@ class ThreadCrew(Crew):
             self._wake.put(True)
         while (pause := self._starts.still_to_wait(run)) > 0:
             time.sleep(pause)
-        run.started = time.monotonic()
+        if not run.begin():
+            return
         outcome = run_plainly(run)
         if run.abandoned:
             raise _AbandonedError

@@ -7,13 +7,16 @@ import os
 import sqlite3
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
 from typing import TypeVar
 from weakref import WeakSet
 
 from treppe.errors import StoreError, StoreUnavailable
-from treppe.job import Claim, Event, Job, NewEvent, NewJob, Settlement
+from treppe.job import Claim, Event, Job, Kind, NewEvent, NewJob, Repeat, Settlement
 from treppe.store.bell import Bell
 from treppe.store.protocol import (
+    MAX_BATCH,
     AfterLapse,
     Backlog,
     Can,
@@ -34,6 +37,7 @@ from treppe.store.sqlite.database import SQL, Connection, Database
 from treppe.store.sqlite.journal import SQLiteJournal
 from treppe.store.sqlite.keeping import Keeper
 from treppe.store.sqlite.watching import Watch
+from treppe.store.text import clean
 
 T = TypeVar("T")
 
@@ -41,6 +45,16 @@ log = logging.getLogger("treppe.store")
 
 LEASE = 10.0
 KEEP_EVENTS = 30 * 86400.0
+BARELY_AGAIN = 60.0
+
+
+class _Waiters:
+    """Who waits for work in this process."""
+
+    def __init__(self) -> None:
+        self.pid = os.getpid()
+        self.bells: WeakSet[Bell] = WeakSet()
+        self.watch: Watch | None = None
 
 
 class SQLiteStore:
@@ -81,8 +95,7 @@ class SQLiteStore:
         self.journal: JournalPort = SQLiteJournal(self._database, clock)
         self._claimer = Claimer()
         self._keeper = Keeper(self._database, clock, keep_events)
-        self._bells: WeakSet[Bell] = WeakSet()
-        self._watch: Watch | None = None
+        self._waiters = _Waiters()
         self._version: int | None = None
         self._rung = self._looked = 0  # changes made in this process, and how many the last claim has seen
 
@@ -144,11 +157,20 @@ class SQLiteStore:
             raise
         except (StoreError, TypeError, ValueError) as error:
             if len(settlements) == 1:
-                log.error('the end of job "%s" cannot be written: %s', settlements[0].claim.id, error)
-                return tuple(settlements)
+                return self._settle_barely(settlements[0], error)
             half = len(settlements) // 2
             return self.settle(settlements[:half]) + self.settle(settlements[half:])
         return tuple(refused)
+
+    def _settle_barely(self, one: Settlement, error: Exception) -> tuple[Settlement, ...]:
+        """An end that cannot be written must not leave its job running for ever."""
+        log.error('the end of job "%s" cannot be written: %s', one.claim.id, error)
+        event = Event.DEFER if one.claim.repeat is Repeat.SAFE else Event.DOUBT
+        text = f"its end ({one.event}) could not be written: {clean(str(error), 500)}"
+        bare = Settlement(one.claim, event, Kind.FAILED, delay=BARELY_AGAIN, error=text, counts=False)
+        with suppress(StoreError, TypeError, ValueError):
+            self._database.write(lambda db: settling.settle(db, [bare], self.now()))
+        return (one,)
 
     def held(self, worker: int) -> tuple[Claim, ...]:
         """See :meth:`treppe.store.protocol.Store.held`."""
@@ -191,14 +213,20 @@ class SQLiteStore:
 
     def change(self, seen: Sequence[Seen], event: Event, by: str, note: str = "") -> tuple[Seen, ...]:
         """See :meth:`treppe.store.protocol.Store.change`."""
-        refused = self._database.write(lambda db: acts.change(db, seen, event, by, note, self.now()))
+        refused: list[Seen] = []
+        for i in range(0, len(seen), MAX_BATCH):
+            some = seen[i : i + MAX_BATCH]
+            refused += self._database.write(
+                partial(acts.change, seen=some, event=event, by=by, note=note, now=self.now())
+            )
         self._ring()
         return tuple(refused)
 
     def wait(self, timeout: float, bell: Bell) -> None:
         """See :meth:`treppe.store.protocol.Store.wait`."""
-        self._bells.add(bell)
-        watch = self._watched()
+        waiters = self._here()
+        waiters.bells.add(bell)
+        watch = waiters.watch = waiters.watch or self._begin_watch()
         until = time.monotonic() + timeout
         while self._rung == self._looked and not bell.rings:
             left = until - time.monotonic()
@@ -211,11 +239,14 @@ class SQLiteStore:
                 watch.stir()
                 return
 
-    def _watched(self) -> Watch:
-        if self._watch is None:
-            self._database.version()  # the log is there once the file is open
-            self._watch = Watch(self._database.path)
-        return self._watch
+    def _begin_watch(self) -> Watch:
+        self._database.version()  # the log is there once the file is open
+        return Watch(self._database.path)
+
+    def _here(self) -> _Waiters:
+        if os.getpid() != self._waiters.pid:  # forked: bells, watch and their locks are the parent's
+            self._waiters = _Waiters()
+        return self._waiters
 
     def upkeep(self, after_lapse: AfterLapse | None) -> Upkept:
         """See :meth:`treppe.store.protocol.Store.upkeep`."""
@@ -237,11 +268,11 @@ class SQLiteStore:
     def close(self) -> None:
         """See :meth:`treppe.store.protocol.Store.close`."""
         self._database.close()
-        if self._watch is not None:
-            self._watch.close()
-            self._watch = None
+        waiters, self._waiters = self._here(), _Waiters()
+        if waiters.watch is not None:
+            waiters.watch.close()
 
     def _ring(self) -> None:
         self._rung += 1
-        for bell in tuple(self._bells):
+        for bell in tuple(self._here().bells):
             bell.ring()

@@ -16,8 +16,9 @@ from treppe.store.sqlite.settling import STATE_OF, Live, bury, end, release_key,
 
 def change(db: Connection, seen: Sequence[Seen], event: Event, by: str, note: str, now: float) -> list[Seen]:
     """Carry the act out on each job that is still as it was seen; return the others."""
-    refused = [one for one in seen if not _change_one(db, one, event, by, note, now)]
-    done = [one.id for one in seen if one not in refused]
+    changed = [_change_one(db, one, event, by, note, now) for one in seen]
+    refused = [one for one, done in zip(seen, changed, strict=True) if not done]
+    done = [one.id for one, done in zip(seen, changed, strict=True) if done]
     if done:
         record = {"by": by, "act": event.value, "ids": done, "note": note, "at": now}
         append(db, "audit", [msgspec.json.encode(record)], now)

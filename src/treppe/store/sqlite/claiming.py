@@ -107,10 +107,12 @@ class _Turn:
         return self._take_paced(queue, bands, want, served, known)
 
     def take_one_suspect(self) -> None:
-        for row in self.scan.suspects():
-            self._take_suspect(row)
-            if self.claims:
-                return
+        """One job that runs alone, of the first queue that lets one go."""
+        for queue in self.scan.suspect_heads():
+            for row in self.scan.suspects(queue)[:1]:
+                self._take_suspect(row)
+                if self.claims:
+                    return
 
     def finished(self) -> tuple[Claim, ...]:
         return self.claims.filled()
@@ -121,10 +123,11 @@ class _Turn:
         return self.soonest
 
     def suspects_wait(self) -> bool:
-        head = self.db.execute(SQL["suspect_any"]).fetchone()[0]
-        if head is not None and head > self.now:
-            self._look_again_in(head - self.now)
-        return head is not None and head <= self.now
+        heads = self.scan.suspect_heads().values()
+        for head in heads:
+            if head > self.now:
+                self._look_again_in(head - self.now)
+        return any(head <= self.now for head in heads)
 
     def _take_free(self, queue: str, bands: list[int], want: int, served: int) -> int:
         rows = self.scan.candidates(queue, bands, want, served)

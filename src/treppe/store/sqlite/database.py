@@ -199,18 +199,24 @@ class Database:
 
     def _commit_pending(self, opened: _Open) -> None:
         group: list[_Pending[Any]] = []
-        while opened.pending and len(group) < MAX_GROUP:
-            group.append(opened.pending.popleft())
         try:
+            while opened.pending and len(group) < MAX_GROUP:
+                group.append(opened.pending.popleft())
             with translated(self.path):
                 connection = self._writer(opened)
                 self._transact(connection, lambda: self._run_group(connection, group))
-        except BaseException as error:
-            for one in group:
-                one.error = one.error or error
+        except Exception as error:
+            self._fail(group, error)
+        except BaseException:  # of this thread alone: the others learn only that nothing was written
+            self._fail(group, StoreUnavailable(f"{self.path}: the write was interrupted"))
+            raise
         finally:
             for one in group:
                 one.done = True
+
+    def _fail(self, group: list[_Pending[Any]], error: Exception) -> None:
+        for one in group:
+            one.error = one.error or error
 
     def _run_group(self, connection: Connection, group: list[_Pending[Any]]) -> None:
         if len(group) == 1:

@@ -82,9 +82,9 @@ class Keeper:
         self._behind_after = rows[-1][0] if len(rows) == MAX_BATCH else 0
         keys = {(queue, okey) for _, queue, okey, free in rows if free}
         if not keys:
-            return 0, self._behind_after > 0
+            return 0, False
         promoted = self._database.write(lambda db: sum(_promote_free(db, q, k, self._now()) for q, k in sorted(keys)))
-        return promoted, self._behind_after > 0
+        return promoted, promoted > 0 and self._behind_after > 0
 
     def _forget(self) -> tuple[int, bool]:
         ask = (self._now(), MAX_BATCH)
@@ -94,9 +94,10 @@ class Keeper:
         events = (self._event_after, self._now() - self._keep_events, MAX_BATCH)
         rows = self._database.read(lambda db: db.execute(SQL["events_old"], events).fetchall())
         self._event_after = rows[-1][0] if len(rows) == MAX_BATCH else 0
-        if old := [seq for seq, used in rows if not used]:
+        old = [seq for seq, used in rows if not used]
+        if old:
             self._database.write(lambda db: _forget_events(db, old))
-        return forgotten, forgotten >= MAX_BATCH or self._event_after > 0
+        return forgotten, forgotten >= MAX_BATCH or bool(old and self._event_after)
 
 
 def _any_lapsed(db: Connection, now: float) -> bool:

@@ -32,6 +32,8 @@ def put(db: Connection, jobs: Sequence[NewJob], events: Sequence[NewEvent], now:
 
 def plan(jobs: Sequence[NewJob], now: float) -> Plan:
     """The same, job by job and in the order of ids, for somebody else's connection and transaction."""
+    if of_event := next((job for job in jobs if job.event is not None), None):
+        raise InvalidJob(f'job "{of_event.id}": a job of an event is put together with it, not within a transaction')
     answers: dict[int, Placed] = {}
     placed = 0
     for index in sorted(range(len(jobs)), key=lambda i: jobs[i].id):

@@ -62,14 +62,18 @@ class Scan:
         self.db, self.wanted, self.now = db, wanted, now
         self.tasks = msgspec.json.encode(sorted(wanted.tasks)).decode()
         self.risky = 0  # jobs taken that must not be repeated
-        self.parked = 0
         self.sweep_in: float | None = None  # seconds until a lane is looked at again from its beginning
         self._marks = marks
 
-    def suspects(self) -> list[Row]:
-        """Suspects that may run now, each of them alone."""
-        rows = self.db.execute(SQL["suspect_select"], (self.now, self.tasks)).fetchall()
-        return [row for row in rows if self._is_wanted(row[QUEUE]) and self._leads_its_key(row)]
+    def suspect_heads(self) -> dict[str, float]:
+        """The queues with suspects for this worker, and when the first of each may run."""
+        heads = self.db.execute(SQL["suspect_heads"], (self.tasks,))
+        return {queue: head for queue, head in heads if self._is_wanted(queue)}
+
+    def suspects(self, queue: str) -> list[Row]:
+        """The first suspects of a queue that may run now, each of them alone."""
+        rows = self.db.execute(SQL["suspect_select"], (self.now, self.tasks, queue)).fetchall()
+        return [row for row in rows if self._leads_its_key(row)]
 
     def candidates(self, queue: str, bands: list[int], want: int, served: int) -> list[Row]:
         """Jobs that may start now: by band, and a tenth of them by age alone."""
@@ -94,7 +98,11 @@ class Scan:
         keys = {row[OKEY] for row in skip if row[OKEY] is not None}
         lane = (queue, band, self.wanted.tasks)
         after = self._marks.start(lane) if most == len(REPEATS) - 1 else START
-        while len(found) < want and self.parked < MAX_PARKED:
+        parked = 0
+        while len(found) < want:
+            if parked >= MAX_PARKED:  # the next claim goes on here
+                self._remember_sweep(0.0)
+                break
             if risky >= self.wanted.free:
                 most = 0
             limit = want - len(found) + len(taken)
@@ -109,7 +117,7 @@ class Scan:
                 if row[SEQ] in taken or len(found) >= want or (row[REPEAT] and risky >= self.wanted.free):
                     continue
                 if row[OKEY] is not None and (row[OKEY] in keys or not self._leads_its_key(row)):
-                    self._park(row)
+                    parked += self.db.execute(SQL["park"], (row[SEQ],)).rowcount
                     continue
                 keys.add(row[OKEY])
                 risky += 1 if row[REPEAT] else 0
@@ -132,10 +140,10 @@ class Scan:
         holder = self.db.execute(SQL["key_holder"], (row[QUEUE], row[OKEY])).fetchone()
         if holder is not None:
             return bool(holder[0] == row[SEQ])
-        seq, parked = self.db.execute(SQL["key_head"], (row[QUEUE], row[OKEY], self.now)).fetchone()
+        head = self.db.execute(SQL["key_head"], (row[QUEUE], row[OKEY], self.now)).fetchone()
+        if head is None:  # the clock stepped back: nobody of this key is due by it
+            return True
+        seq, parked = head
         if seq != row[SEQ] and parked == 1:
             self.db.execute(SQL["unpark"], (seq,))
         return bool(seq == row[SEQ])
-
-    def _park(self, row: Row) -> None:
-        self.parked += self.db.execute(SQL["park"], (row[SEQ],)).rowcount

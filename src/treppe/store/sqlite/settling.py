@@ -87,7 +87,8 @@ def bury(db: Connection, seq: int, live: Live, now: float, reason: str, charged:
 
 def _hold_key(db: Connection, seq: int, queue: str, okey: str, now: float) -> None:
     """A head that dies before it ever ran blocks its key like one that ran."""
-    if db.execute(SQL["key_head"], (queue, okey, now)).fetchone()[0] == seq:
+    head = db.execute(SQL["key_head"], (queue, okey, now)).fetchone()
+    if head is None or head[0] == seq:
         db.execute(SQL["key_take"], (queue, okey, seq))
 
 
@@ -184,8 +185,10 @@ def _write(db: Connection, s: Settlement, live: Live, target: State, now: float)
     if target is State.DEAD:
         bury(db, seq, live, now, clean(s.error), live.charged + s.charged, crashes)
     elif target is State.WAITING:
+        uncounted = int(not s.started and not s.claim.probe)
         db.execute(
-            SQL["defer_update"], (seq, now + s.delay, int(s.charged), crashes, *_seen(db, s, now), int(not s.started))
+            SQL["defer_update"],
+            (seq, now + s.delay, int(s.charged), crashes, *_seen(db, s, now), uncounted),
         )
         db.execute(SQL["slot_free"], (seq,))
     elif target is State.HANDED_OVER:

@@ -4,10 +4,10 @@ CREATE TABLE treppe_event (
   source TEXT NOT NULL,
   id TEXT NOT NULL,
   topic TEXT NOT NULL,
-  body BLOB NOT NULL,              -- exactly as it came; shared by the event's jobs
+  at REAL NOT NULL,
   content_type TEXT NOT NULL,
   headers BLOB NOT NULL,
-  at REAL NOT NULL,
+  body BLOB NOT NULL,              -- exactly as it came; shared by the event's jobs
   UNIQUE (source, id)
 );
 
@@ -64,10 +64,11 @@ CREATE TABLE treppe_live (         -- the only hot table: one row per job that h
   skip_dead INTEGER NOT NULL
 );
 CREATE INDEX treppe_live_due ON treppe_live (queue, band, run_at, seq) WHERE parked = 0 AND suspect = 0;
-CREATE INDEX treppe_live_suspect ON treppe_live (run_at, seq) WHERE parked = 0 AND suspect = 1;
+CREATE INDEX treppe_live_suspect ON treppe_live (queue, run_at, seq) WHERE parked = 0 AND suspect = 1;
 CREATE INDEX treppe_live_okey ON treppe_live (queue, okey, due_at, seq) WHERE okey IS NOT NULL;
 CREATE INDEX treppe_live_behind ON treppe_live (seq) WHERE parked = 1;
 CREATE INDEX treppe_live_parked ON treppe_live (parked, seq) WHERE parked IN (2, 3);
+CREATE INDEX treppe_live_unconfirmed ON treppe_live (run_at) WHERE parked = 3;
 CREATE INDEX treppe_live_half ON treppe_live (half_at) WHERE half_at IS NOT NULL;
 
 CREATE TABLE treppe_slot (         -- order keys (okey) and concurrency limits (okey ''), kept by uniqueness

@@ -1,1 +1,0 @@
-SELECT min(run_at) FROM treppe_live WHERE parked = 0 AND suspect = 1
