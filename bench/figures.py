@@ -66,7 +66,8 @@ class Figure(msgspec.Struct, frozen=True):
             return ""
         if self.reached:
             return "reached"
-        return f"missed by {abs(self.middle - self.target.bound) / self.target.bound:.0%}".replace("%", " %")
+        by = abs(self.middle - self.target.bound) / self.target.bound
+        return f"missed by {by:.{0 if by >= 0.01 else 2}%}".replace("%", " %")
 
 
 class Measured(msgspec.Struct):

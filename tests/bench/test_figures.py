@@ -1,7 +1,10 @@
 """Medians, targets and verdicts."""
 
+import doctest
+
 import pytest
 
+from bench import figures, report
 from bench.figures import Figure, Measured, Scale, Target, rotated, share
 
 
@@ -20,6 +23,11 @@ def test_a_target_is_met_or_not(sign, bound, value, met):
     assert Target(sign, bound).met(value) is met
 
 
+@pytest.mark.parametrize("module", [figures, report])
+def test_the_examples_are_true(module):
+    assert doctest.testmod(module).failed == 0 < doctest.testmod(module).attempted
+
+
 def test_the_median_counts_not_the_best_run():
     figure = Figure("speed", (9.0, 2.0, 2.4), "×", Target("≥", 2.5))
     assert figure.middle == 2.4
@@ -31,6 +39,7 @@ def test_the_median_counts_not_the_best_run():
     [
         (Figure("a", (2.0,), "×", Target("≥", 2.5)), "missed by 20 %"),
         (Figure("a", (1.56,), "×", Target("≤", 1.3)), "missed by 20 %"),
+        (Figure("a", (12.03,), "s", Target("≤", 12.0)), "missed by 0.25 %"),
         (Figure("a", (2.6,), "×", Target("≥", 2.5)), "reached"),
         (Figure("a", (2.6,), "×"), ""),
     ],
