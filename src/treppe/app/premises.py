@@ -142,7 +142,8 @@ class Premises:
         if time.monotonic() >= self._look_for_unknown:
             self._look_for_unknown = time.monotonic() + UNKNOWN_EVERY
             self._tell_unknown(store.backlog())
-        return upkeep.round().more
+        done = upkeep.round()
+        return done.more or done.lapsed > 0  # what lapsed may be claimed at once
 
     def _tell_unknown(self, backlog: Backlog) -> None:
         unknown = {task: n for task, n in backlog.due_tasks.items() if n and task not in self.tasks}

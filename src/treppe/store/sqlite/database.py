@@ -190,7 +190,7 @@ class Database:
                 raise StoreError(f"{self.path}: SQLite could not switch to WAL here. Put the file on a local disk")
             connection.execute(f"PRAGMA synchronous = {'FULL' if self.durable else 'OFF'}")
             connection.execute("PRAGMA wal_autocheckpoint = 4000")
-            connection.execute("PRAGMA cache_size = -32000")
+            connection.execute("PRAGMA cache_size = -4000")
             connection.execute(f"PRAGMA busy_timeout = {busy_timeout}")
         except BaseException:
             connection.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from treppe.testing.contract.acts import Acts
 from treppe.testing.contract.claiming import Claiming
 from treppe.testing.contract.concurrency import Concurrency
+from treppe.testing.contract.crowds import Crowds
 from treppe.testing.contract.events import Events
 from treppe.testing.contract.fairness import Fairness
 from treppe.testing.contract.fencing import Fencing
@@ -31,6 +32,7 @@ THEMES = (
     Putting,
     Events,
     Claiming,
+    Crowds,
     Fairness,
     Fencing,
     Keys,
