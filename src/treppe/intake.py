@@ -16,8 +16,9 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
+from treppe.config import Destination
 from treppe.errors import Conflict, InvalidJob, SchemaMismatch, StoreUnavailable, Unsupported
 from treppe.job import NewEvent, NewJob, Repeat
 from treppe.store.protocol import Plan, Put, Store
@@ -79,6 +80,18 @@ def raise_conflicts(put: Put) -> Put:
         if placed.conflict:
             raise Conflict(placed.id, placed.conflict)
     return put
+
+
+def delivery_settings(destination: Destination) -> dict[str, Any]:
+    """What all jobs of a destination have in common, as fields of a NewJob. Without an idempotency header: ask.
+
+    >>> delivery_settings(Destination("crm", "https://crm.example/in"))["repeat"]
+    <Repeat.ASK: 'ask'>
+    """
+    repeat = destination.repeat or ("safe" if destination.idempotency else "ask")
+    same = ("attempts", "crashes", "expires", "deadline", "skip_dead")
+    own = {"task": destination.task, "queue": destination.pace_queue, "repeat": Repeat(repeat)}
+    return own | {name: getattr(destination, name) for name in same}
 
 
 def new_id() -> str:

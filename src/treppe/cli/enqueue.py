@@ -89,23 +89,17 @@ def _job(house: House, task: str, arguments: dict[str, Any], call: dict[str, Any
 
 
 def _delivery(destination: Destination, body: dict[str, Any], call: dict[str, Any]) -> NewJob:
-    from treppe.intake import new_id
-    from treppe.job import NewJob, Repeat
+    from treppe.intake import delivery_settings, new_id
+    from treppe.job import NewJob
 
+    settings = delivery_settings(destination)
     return NewJob(
-        call["id"] or new_id(),
-        destination.task,
-        call["queue"] or destination.pace_queue,
-        msgspec.json.encode(body),
+        id=call["id"] or new_id(),
+        payload=msgspec.json.encode(body),
         key=call["key"],
         priority=call["priority"] or 0,
         delay=call["delay"],
-        repeat=Repeat(destination.repeat or ("safe" if destination.idempotency else "ask")),
-        attempts=destination.attempts,
-        crashes=destination.crashes,
-        expires=destination.expires,
-        deadline=destination.deadline,
-        skip_dead=destination.skip_dead,
+        **{**settings, "queue": call["queue"] or settings["queue"]},
     )
 
 

@@ -18,8 +18,8 @@ from treppe.door.fields import Field, field, first_of, fitting, joined
 from treppe.door.presets import PRESETS, Preset
 from treppe.door.where import condition
 from treppe.errors import ConfigError
-from treppe.intake import new_id
-from treppe.job import NewEvent, NewJob, Repeat
+from treppe.intake import delivery_settings, new_id
+from treppe.job import NewEvent, NewJob
 
 NOTE: Final = "treppe-note"
 """The header under which our own remarks are kept beside the sender's headers."""
@@ -170,18 +170,7 @@ def _destination(source: Source, name: str, destinations: Mapping[str, Destinati
 
 def _job_settings(source: Source, destination: Destination) -> tuple[str, dict[str, Any]]:
     """Everything about its jobs that does not depend on the event."""
-    repeat = destination.repeat or ("safe" if destination.idempotency else "ask")
-    return destination.name, {
-        "task": destination.task,
-        "queue": destination.pace_queue,
-        "repeat": Repeat(repeat),
-        "attempts": destination.attempts,
-        "crashes": destination.crashes,
-        "expires": destination.expires,
-        "deadline": destination.deadline,
-        "keep": source.keep,
-        "skip_dead": destination.skip_dead,
-    }
+    return destination.name, {**delivery_settings(destination), "keep": source.keep}
 
 
 def _kept(pairs: HeaderPairs, notes: list[str]) -> tuple[tuple[str, str], ...]:
