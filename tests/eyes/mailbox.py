@@ -29,6 +29,7 @@ class Mailbox:
         self.to: list[str] = []
         self.logins: list[str] = []
         self.encrypted: list[bool] = []
+        self.writers: list[asyncio.StreamWriter] = []
         self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self.context.load_cert_chain(TARGET)
 
@@ -38,6 +39,7 @@ class Mailbox:
         self.port = self.server.sockets[0].getsockname()[1]
 
     async def _welcome(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.writers.append(writer)
         try:
             await self._serve(reader, writer)
         except (OSError, EOFError, asyncio.CancelledError):
@@ -121,3 +123,6 @@ async def _end(box: Mailbox) -> None:
     for task in others:
         task.cancel()
     await asyncio.gather(*others, return_exceptions=True)
+    for writer in box.writers:  # a polite end of TLS would wait for a client that has gone
+        writer.transport.abort()
+    await asyncio.sleep(0.01)
