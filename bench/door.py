@@ -1,6 +1,6 @@
 """The two processes of the door's measure: `python -m bench.door serve KIND FOLDER` and `… load PORT SECONDS N`.
 
-The server is the one of `treppe up`, with the door behind it or, to compare with, an empty Starlette endpoint. Every
+The server is `treppe up` without a worker or, to compare with, an empty Starlette endpoint on the same server. Every
 request is a new event of 1 KiB with its own signature, made before the clock starts.
 """
 
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import hmac
+import re
 import selectors
 import signal
 import socket
@@ -22,11 +23,13 @@ from typing import Any, cast
 import msgspec
 
 from bench.figures import share
+from treppe.config import Destination, Secret, Settings, Source, Web
 
 SECRET = b"bench"
 BODY = 1024
 WARM = 0.5
 PATIENCE = 30.0
+WEB = Web(port=0, max_connections=1000, max_connections_per_ip=1000)
 MADE_BEFORE = 12_000
 """Requests made before the clock starts, for each second; more are made while it runs."""
 
@@ -53,44 +56,44 @@ def database_of(folder: Path) -> Path:
 
 
 def serve(kind: str, folder: str) -> None:
-    """Serve until SIGTERM; the port is printed once it listens."""
-    from treppe.config import Web
-    from treppe.door.server import serve
+    """Serve until SIGTERM; the address is printed once it listens."""
+    if kind == "empty":
+        serve_empty()
+    else:
+        from treppe.run import up
 
-    stop = threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: stop.set())
-    web = Web(port=0, max_connections=1000, max_connections_per_ip=1000)
-    app = empty_app() if kind == "empty" else door_app(FANS[kind], Path(folder), web)
-    serve(app, web, ready=lambda host, port: print(port, flush=True), stop=stop)
+        up(settings_of(FANS[kind], Path(folder)), with_worker=False)
 
 
-def empty_app() -> Any:
-    """The least that answers 202."""
+def serve_empty() -> None:
+    """The same server, with the least behind it that answers 202."""
     from starlette.applications import Starlette
     from starlette.responses import Response
     from starlette.routing import Route
 
+    from treppe.door.server import serve
+
     async def empty(request: Any) -> Response:
         return Response(status_code=202)
 
-    return Starlette(routes=[Route("/in/shop", empty, methods=["POST"])])
+    stop = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: stop.set())
+    app = Starlette(routes=[Route("/in/shop", empty, methods=["POST"])])
+    serve(app, WEB, ready=lambda host, port: print(f"http://{host}:{port}/", flush=True), stop=stop)
 
 
-def door_app(destinations: tuple[str, ...], folder: Path, web: Any) -> Any:
-    """The door behind its guard, as `treppe up` puts them together."""
-    from treppe.config import Destination, Secret, Source
-    from treppe.door.disk import DiskWatch
-    from treppe.door.guard import Guard
-    from treppe.door.webhook import Door
-    from treppe.intake import Batcher, Intake
-    from treppe.store.sqlite import SQLiteStore
-
-    store = SQLiteStore(database_of(folder))
-    store.migrate()
+def settings_of(destinations: tuple[str, ...], folder: Path) -> Settings:
+    """A shop whose events go to these destinations. Nobody delivers them: the door alone is measured."""
     targets = {name: Destination(name, f"https://{name}.example/in") for name in destinations}
     source = Source("shop", "shopify", (Secret(f"plain:{SECRET.decode()}"),), send_to=destinations)
-    door = Door({"shop": source}, targets, Batcher(Intake(store)), store.journal, disk=DiskWatch(folder))
-    return Guard(door, web, door.max_body)
+    url = f"sqlite:///{database_of(folder)}"
+    return Settings(store=url, sources={"shop": source}, destinations=targets, web=WEB)
+
+
+def port_in(address: bytes) -> str:
+    """The port in what the server prints; "" when it printed none."""
+    found = re.search(rb"http://[^/ ]*:(\d+)/", address)
+    return found[1].decode() if found else ""
 
 
 # The load generator's side: sockets and a selector, so that it takes less time than any server it is to measure

@@ -9,7 +9,7 @@ from statistics import median
 
 import msgspec
 
-from bench.door import BODY, FANS, Load, database_of
+from bench.door import BODY, FANS, Load, database_of, port_in
 from bench.figures import Figure, Measured, Scale, Target, rotated
 from bench.processes import Child, Stuck, fresh_folder, needs_proc, say
 from treppe.store.sqlite import SQLiteStore
@@ -49,7 +49,7 @@ def run(scale: Scale) -> Measured:
 def one_run(kind: str, seconds: float) -> Seen:
     """A fresh server and a fresh load generator; every answer must be in the store afterwards."""
     with fresh_folder() as folder, Child("bench.door", "serve", kind, str(folder)) as server:
-        port = server.line().decode().strip()
+        port = port_in(server.line())
         if not port:
             raise Stuck(f"the server ({kind}) did not start")
         with Child("bench.door", "load", port, str(seconds), str(CONNECTIONS)) as client:
