@@ -12,17 +12,13 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
 from functools import partial
 from types import FrameType
-from typing import Any, Final
+from typing import Any
 
 from treppe.app import Treppe
 from treppe.app.premises import Premises
 from treppe.config import Settings
 
 log = logging.getLogger("treppe.run")
-
-
-SWITCH: Final = 0.0005
-"""Seconds after which a busy thread lets another one have the interpreter: Python's 5 ms would hold up every commit."""
 
 
 def up(settings: Settings, app: Treppe | None = None, *, with_worker: bool = True) -> None:
@@ -33,7 +29,6 @@ def up(settings: Settings, app: Treppe | None = None, *, with_worker: bool = Tru
     from treppe.app.front import front
     from treppe.door.server import listen, serve
 
-    sys.setswitchinterval(SWITCH)
     premises = Premises(settings, app)
     with closing(listen(settings.web.host, settings.web.port)) as listener, premises.open() as store:
         figures = premises.figures(store)
