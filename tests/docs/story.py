@@ -223,7 +223,7 @@ class environment:  # noqa: N801 - reads as a statement
 
 def alike(expected: str, printed: str) -> bool:
     """Is it what the page says? ``…`` stands for anything, a point in time for any other, a blank for several."""
-    pattern = re.escape(plain(expected)).replace("…", ".*?")
+    pattern = re.escape(plain(expected)).replace("\\\n…\\\n", "\n(?:.*?\n)?").replace("…", ".*?")
     return re.fullmatch(pattern, plain(printed), re.DOTALL) is not None
 
 
