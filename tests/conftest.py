@@ -10,6 +10,10 @@ from pathlib import Path
 import hypothesis
 import pytest
 
+from tests.servers import pgbouncer, postgres15, postgres18, postgres_url, treppe_url
+
+__all__ = ["pgbouncer", "postgres15", "postgres18", "postgres_url", "treppe_url"]  # fixtures for all tests
+
 EXPECTED_SKIPS: dict[str, str] = {}
 """Tests that may be skipped where CI is set: the test's id, and why it cannot run there."""
 

@@ -1,0 +1,139 @@
+"""Connections to PostgreSQL: how they are made, what they wait for, and what their errors mean."""
+
+from __future__ import annotations
+
+import select
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+import psycopg
+from psycopg import errors as pg
+from psycopg.adapt import AdaptersMap
+from psycopg.conninfo import conninfo_to_dict
+from psycopg.types.array import ListBinaryDumper
+from psycopg.types.bool import BoolBinaryDumper
+from psycopg.types.numeric import FloatBinaryDumper, Int8BinaryDumper
+from psycopg.types.string import BytesBinaryDumper, StrBinaryDumper
+
+from treppe.errors import StoreError, StoreUnavailable, TreppeError
+
+Connection = psycopg.Connection[tuple[Any, ...]]
+
+APPLICATION = "treppe"
+STATEMENT, LOCK, IDLE = 30_000, 10_000, 60_000  # milliseconds
+SETTINGS = {
+    "statement_timeout": STATEMENT,
+    "lock_timeout": LOCK,
+    "idle_in_transaction_session_timeout": IDLE,
+}
+NETWORK = {  # psycopg's defaults hang for minutes on a half-open connection
+    "connect_timeout": 10,
+    "keepalives": 1,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 20_000,
+}
+MAX_PREPARED = 300
+
+
+def connect(url: str) -> Connection:
+    """A new connection in autocommit: transactions are begun by statements."""
+    given = conninfo_to_dict(url)
+    options = " ".join([str(given.get("options") or ""), *(f"-c {name}={value}" for name, value in SETTINGS.items())])
+    wanted = {"application_name": APPLICATION} | NETWORK | given
+    try:
+        connection = _open(wanted | {"options": options.strip()})
+    except psycopg.OperationalError as error:
+        if "unsupported startup parameter" not in str(error):
+            raise
+        connection = _open(wanted)  # PgBouncer
+    if is_pooled(connection):
+        connection.prepare_threshold = None  # the next statement may run on another server process
+    return connection
+
+
+def is_pooled(connection: Connection) -> bool:
+    """True behind a pooler such as PgBouncer: the server process is not the one that we were promised."""
+    with connection.cursor() as cursor:
+        row = cursor.execute("SELECT pg_backend_pid()").fetchone()
+    return row is None or row[0] != connection.info.backend_pid
+
+
+def is_usable(connection: Connection) -> bool:
+    """False when the server has hung up on an idle connection. Asks nobody."""
+    if connection.closed:
+        return False
+    poll = select.poll()
+    poll.register(connection.fileno(), select.POLLIN)
+    return not poll.poll(0)  # nothing is ever said to an idle connection, but that it is over
+
+
+@contextmanager
+def translated(url: str) -> Iterator[None]:
+    """Turn the driver's errors into ours."""
+    try:
+        yield
+    except TreppeError:
+        raise
+    except psycopg.Error as error:
+        raise _translated(url, error) from error
+
+
+def shown(url: str) -> str:
+    """The database as it may be written down: without the password.
+
+    >>> shown("postgresql://ada:secret@db.example:5433/shop?sslmode=require")
+    'postgresql://ada@db.example:5433/shop'
+    """
+    given = conninfo_to_dict(url)
+    user, host, port = (given.get(name) for name in ("user", "host", "port"))
+    who = f"{user}@" if user else ""
+    where = "" if host is None else str(host) + (f":{port}" if port else "")
+    return f"postgresql://{who}{where}/{given.get('dbname', '')}"
+
+
+def _open(wanted: dict[str, Any]) -> Connection:
+    connection = psycopg.Connection.connect(
+        autocommit=True, cursor_factory=psycopg.RawCursor, context=_types(), **wanted
+    )
+    connection.prepared_max = MAX_PREPARED
+    return connection
+
+
+@cache
+def _types() -> AdaptersMap:
+    """One type of the server for each of ours, in binary: a statement is planned once, and arrays cost little."""
+    types = AdaptersMap(psycopg.adapters)
+    for cls, dumper in (
+        (int, Int8BinaryDumper),
+        (float, FloatBinaryDumper),
+        (str, StrBinaryDumper),
+        (bytes, BytesBinaryDumper),
+        (bool, BoolBinaryDumper),
+        (list, ListBinaryDumper),
+    ):
+        types.register_dumper(cls, dumper)
+    return types
+
+
+def _translated(url: str, error: psycopg.Error) -> StoreError:
+    text = " ".join(str(error).split()) or type(error).__name__
+    where = shown(url)
+    if isinstance(error, (pg.UndefinedTable, pg.InvalidSchemaName, pg.UndefinedColumn, pg.UndefinedFunction)):
+        return StoreError(f"{where}: {text}. Run: treppe migrate")
+    if _may_pass(error):
+        return StoreUnavailable(f"{where}: {text}")
+    return StoreError(f"{where}: {text}")
+
+
+_PASSING = ("08", "25006", "25P03", "40", "53", "55", "57", "58")
+"""SQLSTATEs that may pass: no connection, a standby, conflicts, out of something, locks, shutting down, disk."""
+
+
+def _may_pass(error: psycopg.Error) -> bool:
+    if error.sqlstate is not None:
+        return error.sqlstate.startswith(_PASSING)
+    return isinstance(error, (psycopg.OperationalError, psycopg.InterfaceError))

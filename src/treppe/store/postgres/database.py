@@ -1,0 +1,228 @@
+"""One PostgreSQL database: its connections, its transactions, its clock, its errors.
+
+Statements have numbered placeholders (``$1``). Their parameters travel in binary, with the types of :func:`_types`:
+int is bigint, float is double precision, str is text, bytes is bytea, and a list is an array of these.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from importlib import resources
+from typing import Any, TypeVar
+
+import psycopg
+from psycopg import errors as pg
+from psycopg.pq import TransactionStatus
+
+from treppe.errors import StoreUnavailable
+from treppe.store.postgres.connecting import Connection, connect, is_usable, translated
+
+T = TypeVar("T")
+Row = tuple[Any, ...]
+Clock = Callable[[], float]
+
+MAX_CONNECTIONS = 12
+BUSY_AFTER = 10.0
+TRIES = 8
+
+BEGIN = "BEGIN"
+BEGIN_READ = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
+NOW = "extract(epoch FROM clock_timestamp())"
+
+SQL = {
+    entry.name.removesuffix(".sql"): entry.read_text(encoding="utf-8")
+    for entry in resources.files(__package__).joinpath("sql").iterdir()
+    if entry.name.endswith(".sql")
+}
+"""Every statement by the name of its file."""
+
+
+class Tx:
+    """One open transaction."""
+
+    __slots__ = ("_clock", "_connection", "_now")
+
+    def __init__(self, connection: Connection, clock: Clock | None) -> None:
+        self._connection = connection
+        self._clock = clock
+        self._now: float | None = None
+
+    def rows(self, sql: str, params: Sequence[Any] = ()) -> list[Row]:
+        """All rows of a statement."""
+        return self._execute(sql, params).fetchall()
+
+    def run(self, sql: str, params: Sequence[Any] = ()) -> int:
+        """How many rows a statement touched."""
+        cursor = self._execute(sql, params)
+        if (pipeline := self._connection._pipeline) is not None:  # noqa: SLF001 - there is no public way to ask
+            pipeline.sync()
+        return cursor.rowcount
+
+    def send(self, sql: str, params: Sequence[Any] = ()) -> Callable[[], list[Row]]:
+        """Send a statement on its way; call what is returned for its rows. Within :meth:`pipeline` nothing waits."""
+        return self._execute(sql, params).fetchall
+
+    def many(self, sql: str, params: Sequence[Sequence[Any]]) -> int:
+        """Run a statement once for each set of parameters, in one round trip; how many rows were touched."""
+        cursor = self._connection.cursor(binary=True)
+        cursor.executemany(self._timed(sql), params)
+        return cursor.rowcount
+
+    @contextmanager
+    def pipeline(self) -> Iterator[None]:
+        """Send several statements without waiting for the answer of each."""
+        with self._connection.pipeline():
+            yield
+
+    def now(self) -> float:
+        """The database's clock, read once per transaction."""
+        if self._now is None:
+            self._now = self._clock() if self._clock else float(self.rows(f"SELECT {NOW}::double precision")[0][0])
+        return self._now
+
+    def _execute(self, sql: str, params: Sequence[Any]) -> psycopg.Cursor[Row]:
+        return self._connection.cursor(binary=True).execute(self._timed(sql), params)
+
+    def _timed(self, sql: str) -> str:
+        return timed(sql, self._clock)
+
+
+def timed(sql: str, clock: Clock | None) -> str:
+    """The statement by another clock than the database's own: for tests."""
+    if clock is None or "clock_timestamp" not in sql:
+        return sql
+    now = clock()
+    return sql.replace(NOW, f"({now!r}::double precision)").replace("clock_timestamp()", f"to_timestamp({now!r})")
+
+
+class _Open:
+    """What belongs to one process: connections and locks do not survive a fork."""
+
+    def __init__(self, size: int) -> None:
+        self.pid = os.getpid()
+        self.free: deque[Connection] = deque()
+        self.places = threading.BoundedSemaphore(size)
+        self.apart: Connection | None = None
+        self.apart_lock = threading.Lock()
+        self.closed = False
+
+
+class Database:
+    """The database behind *url*. At most *size* connections, and one apart for what must never wait for them."""
+
+    def __init__(self, url: str, clock: Clock | None = None, size: int = MAX_CONNECTIONS) -> None:
+        self.url = url
+        self.clock = clock
+        self._size = size
+        self._opened = _Open(size)
+
+    def write(self, work: Callable[[Tx], T]) -> T:
+        """Run *work* in a READ COMMITTED transaction; return when it is committed. It may be run more than once."""
+        return self._again(lambda: self._with_any(lambda connection: self._transact(connection, BEGIN, work)))
+
+    def write_apart(self, work: Callable[[Tx], T]) -> T:
+        """The same on a connection of its own, which waits for nobody else of this process."""
+        return self._again(lambda: self._with_apart(lambda connection: self._transact(connection, BEGIN, work)))
+
+    def read(self, work: Callable[[Tx], T]) -> T:
+        """Run *work* on one snapshot."""
+        return self._again(lambda: self._with_any(lambda connection: self._transact(connection, BEGIN_READ, work)))
+
+    def once(self, sql: str, params: Sequence[Any] = ()) -> list[Row]:
+        """One statement that is a transaction of its own, in one round trip."""
+        return self._again(lambda: self._with_any(lambda connection: self._one(connection, sql, params)))
+
+    def connect(self) -> Connection:
+        """One more connection, for who keeps it; the caller closes it."""
+        return connect(self.url)
+
+    def close(self) -> None:
+        """Close every connection; running calls close theirs when they end."""
+        opened, self._opened = self._here(), _Open(self._size)
+        opened.closed = True
+        self._close_free(opened)
+        with opened.apart_lock:
+            if opened.apart is not None:
+                opened.apart.close()
+
+    def _here(self) -> _Open:
+        if os.getpid() != self._opened.pid:  # forked: the connections are the parent's
+            _abandoned.append(self._opened)
+            self._opened = _Open(self._size)
+        return self._opened
+
+    def _again(self, attempt: Callable[[], T]) -> T:
+        """Conflicts between transactions end by doing one of them again: they depend on their arguments alone."""
+        with translated(self.url):
+            for tried in range(TRIES):
+                try:
+                    return attempt()
+                except (pg.SerializationFailure, pg.DeadlockDetected):
+                    time.sleep(random.uniform(0.0, 0.002 * 2**tried))
+            return attempt()
+
+    def _with_any(self, work: Callable[[Connection], T]) -> T:
+        opened = self._here()
+        if not opened.places.acquire(timeout=BUSY_AFTER):
+            raise StoreUnavailable(f"all {self._size} connections were busy for {BUSY_AFTER:g} seconds")
+        try:
+            connection = self._borrow(opened)
+            try:
+                return work(connection)
+            finally:
+                self._give_back(opened, connection)
+        finally:
+            opened.places.release()
+
+    def _with_apart(self, work: Callable[[Connection], T]) -> T:
+        opened = self._here()
+        with opened.apart_lock:
+            if opened.apart is None or not is_usable(opened.apart):
+                opened.apart = connect(self.url)
+            return work(opened.apart)
+
+    def _borrow(self, opened: _Open) -> Connection:
+        while True:
+            try:
+                connection = opened.free.pop()
+            except IndexError:
+                return connect(self.url)
+            if is_usable(connection):
+                return connection
+            connection.close()
+
+    def _give_back(self, opened: _Open, connection: Connection) -> None:
+        if opened.closed or connection.closed or connection.info.transaction_status is not TransactionStatus.IDLE:
+            connection.close()
+        else:
+            opened.free.append(connection)
+        if opened.closed:
+            self._close_free(opened)
+
+    def _close_free(self, opened: _Open) -> None:
+        with suppress(IndexError):
+            while True:
+                opened.free.pop().close()
+
+    def _transact(self, connection: Connection, begin: str, work: Callable[[Tx], T]) -> T:
+        try:
+            connection.execute(begin)
+            result = work(Tx(connection, self.clock))
+            connection.execute("COMMIT")
+        except BaseException:
+            with suppress(psycopg.Error):
+                connection.execute("ROLLBACK")
+            raise
+        return result
+
+    def _one(self, connection: Connection, sql: str, params: Sequence[Any]) -> list[Row]:
+        return connection.cursor(binary=True).execute(timed(sql, self.clock), params).fetchall()
+
+
+_abandoned: list[_Open] = []
