@@ -12,6 +12,7 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, Unpack, final
 
 import msgspec
 
+from treppe.app import within as guest
 from treppe.app.context import Context
 from treppe.app.endings import Bury, Down, Ending, Retry, Unclear, Wait
 from treppe.app.functions import name_given, name_of, refuse_no_task
@@ -20,7 +21,6 @@ from treppe.app.queues import paced
 from treppe.app.task import Bound, Task
 from treppe.config import Queue
 from treppe.config.parse import sqlite_path
-from treppe.door import within as guest
 from treppe.errors import ConfigError, NotFound, StoreError
 from treppe.intake import Intake, raise_conflicts
 from treppe.job import Job, NewJob, Placed
@@ -170,19 +170,23 @@ class Treppe:
             app.enqueue_many(send_mail.using(id=f"mail:{n}").prepare(to, n) for n, to in orders)
         """
         jobs = list(jobs)
-        put = Intake(self.store).put(jobs) if within is None else guest.run(self._plan(jobs), within, self.file)
+        put = Intake(self.store).put(jobs) if within is None else guest.run(self._plan(jobs), within, self._home())
         return list(raise_conflicts(put).jobs)
 
     async def aenqueue_many(self, jobs: Iterable[NewJob], within: Any = None) -> list[Placed]:
         """The same for async code. Cancelled, it may have stored them; with the same ids it may be said again."""
         if within is None:
             return await asyncio.to_thread(self.enqueue_many, list(jobs))
-        put = await guest.arun(self._plan(list(jobs)), within, self.file)
+        put = await guest.arun(self._plan(list(jobs)), within, self._home())
         return list(raise_conflicts(put).jobs)
 
     def _plan(self, jobs: Sequence[NewJob]) -> Plan:
         """Statements for the caller's connection. None of ours is opened: it would wait for the caller's lock."""
         return Intake(self._store or open_store(self._url, migrate=False)).plan(jobs)
+
+    def _home(self) -> guest.Home:
+        """Where a connection of the caller's must lead to."""
+        return guest.Home("sqlite", self.file)
 
     def job(self, id: str) -> Job:
         """One job with its state and history; NotFound."""

@@ -11,8 +11,7 @@ import aiosqlite
 import pytest
 
 from treppe import Conflict, InvalidJob, StoreError, StoreUnavailable, Treppe, Unsupported
-from treppe.app import open_store
-from treppe.door import within
+from treppe.app import open_store, within
 from treppe.testing.kit import drain
 
 AUTOCOMMIT = "this connection is in autocommit: the job would commit alone, whatever becomes of your order"
@@ -236,7 +235,7 @@ def test_a_transaction_that_sqlite_rolled_back_by_itself_is_told(app, mail, file
         yield "INSERT INTO nowhere VALUES (1)", ()
 
     with pytest.raises(StoreUnavailable, match="no such table: nowhere"):
-        within.run(plan(), connection, str(file))
+        within.run(plan(), connection, within.Home(file=file))
     assert not connection.in_transaction
 
 
@@ -373,10 +372,10 @@ def test_another_file_is_refused(app, mail, tmp_path, file):
             mail.using(within=connection).enqueue("ada")
         assert str(refused.value) == (
             f"your connection is to {other}, the jobs are in {file}. "
-            "To commit together they must share one file: name yours as the store"
+            "To commit together they must share one database: name yours as the store"
         )
         connection.execute(f"ATTACH '{file}' AS jobs")  # with a write-ahead log the two would not commit as one
-        with pytest.raises(StoreError, match="they must share one file"):
+        with pytest.raises(StoreError, match="they must share one database"):
             mail.using(within=connection).enqueue("ada")
     with closing(sqlite3.connect(":memory:")) as connection, pytest.raises(StoreError, match="a database in memory"):
         mail.using(within=connection).enqueue("ada")
@@ -392,7 +391,7 @@ def test_a_way_around_a_link_is_the_same_file(app, mail, tmp_path, file):
 
 @pytest.mark.parametrize("thing", [object(), "connection", 7])
 def test_what_is_no_connection_is_refused(app, mail, thing):
-    sentence = f"within= cannot use a builtins.{type(thing).__name__}: connections of sqlite3 and aiosqlite are known"
+    sentence = f"within= cannot use a builtins.{type(thing).__name__}. Hand over a connection of sqlite3,"
     with pytest.raises(Unsupported, match=sentence):
         mail.using(within=thing).enqueue("ada")
     with pytest.raises(Unsupported, match=sentence):
@@ -480,7 +479,7 @@ def test_async_autocommit_and_another_file_are_refused(app, mail, file, tmp_path
             with pytest.raises(Unsupported, match=AUTOCOMMIT):
                 await mail.using(within=connection).aenqueue("ada")
         async with connected(tmp_path / "other.db") as connection:
-            with pytest.raises(StoreError, match="they must share one file"):
+            with pytest.raises(StoreError, match="they must share one database"):
                 await mail.using(within=connection).aenqueue("ada")
 
     asyncio.run(story())
@@ -519,16 +518,16 @@ def test_async_cancelled_in_the_middle_the_job_is_there_whole_or_not_at_all(app,
     assert drain(app).done == jobs(app) == (0 if cancelled else 1)
 
 
-def test_async_code_may_use_a_plain_connection(app, mail, connection):
-    asyncio.run(mail.using(id="mail:1", within=connection).aenqueue("ada"))
-    connection.commit()
-    assert jobs(app) == 1
+def test_async_code_is_told_of_a_plain_connection(app, mail, connection):
+    with pytest.raises(Unsupported, match=r"a sqlite3\.Connection is for plain code, .* call enqueue\(…\) where you"):
+        asyncio.run(mail.using(id="mail:1", within=connection).aenqueue("ada"))
+    assert not connection.in_transaction
 
 
 def test_plain_code_cannot_use_an_async_connection(app, mail, file):
     async def story():
         async with connected(file) as connection:
-            with pytest.raises(Unsupported, match=r"aiosqlite.*are known here; an async one goes with aenqueue"):
+            with pytest.raises(Unsupported, match=r"a aiosqlite.*Connection is for async code: await aenqueue"):
                 mail.using(within=connection).enqueue("ada")
 
     asyncio.run(story())
