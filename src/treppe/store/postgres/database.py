@@ -74,6 +74,10 @@ class Tx:
         cursor.executemany(self._timed(sql), params)
         return cursor.rowcount
 
+    def script(self, sql: str) -> None:
+        """Several statements at once, without parameters and answers."""
+        self._connection.execute(sql)
+
     @contextmanager
     def pipeline(self) -> Iterator[None]:
         """Send several statements without waiting for the answer of each."""

@@ -1,0 +1,1 @@
+SELECT queue, count(*) FROM treppe.dead GROUP BY queue

@@ -1,0 +1,1 @@
+SELECT name, sum(n)::bigint FROM treppe.count GROUP BY name

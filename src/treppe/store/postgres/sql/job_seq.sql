@@ -1,0 +1,1 @@
+SELECT seq, queue, okey, first_due FROM treppe.job WHERE id = $1

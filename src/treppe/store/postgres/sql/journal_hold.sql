@@ -1,0 +1,1 @@
+SELECT pg_advisory_xact_lock(hashtextextended('treppe.journal:' || $1, 0))

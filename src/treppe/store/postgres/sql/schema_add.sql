@@ -1,0 +1,1 @@
+INSERT INTO treppe.schema (step) VALUES ($1);

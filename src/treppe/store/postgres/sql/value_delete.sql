@@ -1,0 +1,1 @@
+DELETE FROM treppe.value WHERE name = $1 AND value = $2

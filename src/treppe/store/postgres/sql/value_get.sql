@@ -1,0 +1,1 @@
+SELECT value FROM treppe.value WHERE name = $1
