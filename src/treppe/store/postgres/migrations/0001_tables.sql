@@ -76,7 +76,7 @@ CREATE INDEX live_parked ON treppe.live (parked, seq) WHERE parked IN (2, 3);
 CREATE INDEX live_unconfirmed ON treppe.live (run_at) WHERE parked = 3;
 CREATE INDEX live_half ON treppe.live (half_at) WHERE half_at IS NOT NULL;
 
-CREATE TABLE treppe.slot (         -- order keys (okey) and concurrency limits (okey ''), kept by uniqueness
+CREATE TABLE treppe.slot (         -- order keys (n 0) and concurrency limits (okey '', n from 1), kept by uniqueness
   queue text COLLATE "C" NOT NULL,
   okey text COLLATE "C" NOT NULL,
   n integer NOT NULL,
@@ -129,7 +129,13 @@ CREATE TABLE treppe.worker (       -- the lease: one row per worker
   gone boolean NOT NULL DEFAULT false  -- given up by upkeep: renews and claims no more
 ) WITH (fillfactor = 50);
 
-CREATE TABLE treppe.health (task text COLLATE "C" PRIMARY KEY, ok bigint NOT NULL, tried bigint NOT NULL) WITH (fillfactor = 50);
+CREATE TABLE treppe.health (       -- append-only like the counts: how the attempts of a task ended
+  seq bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  task text COLLATE "C" NOT NULL,
+  ok bigint NOT NULL,
+  tried bigint NOT NULL
+);
+CREATE INDEX health_task ON treppe.health (task);
 CREATE TABLE treppe.count (        -- append-only, so that no two transactions wait for each other; upkeep adds them up
   seq bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   name text COLLATE "C" NOT NULL,
