@@ -2,11 +2,13 @@
 
 import smtplib
 import ssl
+import threading
 import time
 
 import pytest
 
 from tests.eyes.mailbox import mailbox, trusting
+from tests.eyes.support import until
 from treppe.eyes.episode import Message
 from treppe.eyes.smtp import letter, mail
 
@@ -74,6 +76,23 @@ def test_nobody_listening_is_raised():
         pass
     with pytest.raises(ConnectionRefusedError):
         send(box)
+
+
+@pytest.mark.parametrize(
+    ("box", "scheme", "tls"),
+    [
+        ({}, "smtp+starttls", trusting()),  # it offers no encryption
+        ({"tls": "starttls"}, "smtp+starttls", None),  # a certificate nobody vouches for
+        ({"tls": "smtps"}, "smtps", None),
+        ({"bad": "busy"}, "smtp", None),
+        ({"bad": "unknown"}, "smtp", None),
+    ],
+)
+def test_a_mail_that_fails_leaves_no_connection_and_no_alarm_behind(box, scheme, tls):
+    """An alarm goes on until its connection is closed."""
+    with mailbox(**box) as served, pytest.raises((OSError, smtplib.SMTPException)):
+        send(served, scheme, tls=tls)
+    until(lambda: not [thread for thread in threading.enumerate() if isinstance(thread, threading.Timer)])
 
 
 @pytest.mark.parametrize("bad", ["silent", "drip"])

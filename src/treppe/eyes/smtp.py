@@ -41,8 +41,10 @@ def mail(
 
     *server* is the URL from the settings. Certificates are always checked, against *tls* when it is given.
     """
-    url = urlsplit(server)
-    with _connected(url, tls or ssl.create_default_context(), limit) as client:
+    url, tls = urlsplit(server), tls or ssl.create_default_context()
+    with _connected(url, tls, limit) as client:
+        if url.scheme == "smtp+starttls":
+            client.starttls(context=tls)
         if url.username:
             _log_in(client, unquote(url.username), password)
         client.send_message(letter(sender, to, message), from_addr=sender, to_addrs=[to])
@@ -79,10 +81,7 @@ def _connected(url: SplitResult, tls: ssl.SSLContext, limit: float) -> smtplib.S
     host, port = url.hostname or "localhost", url.port or _PORTS[url.scheme]
     if url.scheme == "smtps":
         return _TlsClient(host, port, timeout=limit, context=tls)
-    client = _Client(host, port, timeout=limit)
-    if url.scheme == "smtp+starttls":
-        client.starttls(context=tls)
-    return client
+    return _Client(host, port, timeout=limit)
 
 
 class _Client(smtplib.SMTP):
