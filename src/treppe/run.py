@@ -36,11 +36,11 @@ def up(settings: Settings, app: Treppe | None = None, *, with_worker: bool = Tru
         if with_worker:
             beside.append(partial(premises.work, store))
         with stopped_by_signals() as stop, running_beside(beside, stop, premises.stop):
-            asgi, close = front(settings, store, figures, partial(premises.drain, store))
+            entrance = front(settings, store, figures, partial(premises.drain, store))
             try:
-                serve(asgi, settings.web, _announce, stop, listener)
+                serve(entrance.app, settings.web, _announce, stop, listener, shortcuts=entrance.shortcuts)
             finally:
-                close()
+                entrance.close()
 
 
 def work(settings: Settings, app: Treppe | None = None) -> None:

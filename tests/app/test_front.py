@@ -97,7 +97,7 @@ def test_all_rooms_stand_behind_one_guard(store):
         destinations={"crm": Destination("crm", "https://crm.example/in")},
         web=Web(drain_secrets=(Secret("plain:s3cret"),)),
     )
-    asgi, close = front(settings, store, Figures(store, Pacer({})), lambda budget: {"done": budget})
+    asgi, _, close = front(settings, store, Figures(store, Pacer({})), lambda budget: {"done": budget})
 
     async def story():
         return [

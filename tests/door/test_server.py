@@ -1,4 +1,4 @@
-"""The door over real sockets: slow, huge and broken requests, with both parsers."""
+"""The door over real sockets: slow, huge and broken requests, with both parsers and on the short way."""
 
 import asyncio
 import json
@@ -11,7 +11,7 @@ from contextlib import suppress
 import pytest
 
 from tests.door.live import Client, request, serving, until
-from tests.door.support import DESTINATIONS, shop, signed
+from tests.door.support import DESTINATIONS, Sent, shop, signed
 from treppe.config import Source, Web
 from treppe.door.guard import MAX_HEAD_BYTES, Guard
 from treppe.door.server import listen, serve
@@ -30,25 +30,30 @@ def parser(request):
     return request.param
 
 
-@pytest.fixture
-def served(door_of, parser):
+@pytest.fixture(params=["httptools", "h11", "short"])
+def served(door_of, request):
     """Makes running servers with a door."""
 
     def run(web=QUICK, source=None, **options):
         door = door_of(source)
-        return serving(Guard(door, web, door.max_body), web, parser=parser, **options)
+        return serving(Guard(door, web, door.max_body), web, **way(request.param, door), **options)
 
     return run
 
 
-@pytest.fixture(scope="module", params=["httptools", "h11"])
+def way(name, door):
+    """How a server gets to the door: a parser and ASGI, or the short way."""
+    return {"parser": "httptools", "shortcuts": door.shortcuts} if name == "short" else {"parser": name}
+
+
+@pytest.fixture(scope="module", params=["httptools", "h11", "short"])
 def open_door(request, tmp_path_factory):
     """One server for many requests, with a source that believes everybody; its address and store."""
     store = SQLiteStore(tmp_path_factory.mktemp("open") / "jobs.db", durable=False)
     store.migrate()
     batcher = Batcher(Intake(store))
     door = Door({"open": Source("open", verify="none", send_to=("crm",))}, DESTINATIONS, batcher, store.journal)
-    with serving(Guard(door, QUICK, door.max_body), QUICK, parser=request.param) as address:
+    with serving(Guard(door, QUICK, door.max_body), QUICK, **way(request.param, door)) as address:
         with Client(address) as client:  # the intake's thread starts with the first webhook, not in the first test
             client.send(broken(POST, b"content-length: 0"))
             assert client.answer()[0] == 202
@@ -86,6 +91,34 @@ def test_one_connection_serves_many_requests(served, store):
             client.send(request(signed(b"{}", event_id=b"e%d" % number)))
             assert client.answer()[0] == 202
     assert stored(store) == 20
+
+
+def test_one_connection_is_refused_as_often_as_it_likes(served):
+    with served() as address, Client(address) as client:
+        for _ in range(60):  # together more than the bytes that one head may have
+            client.send(request(Sent(headers=[(b"x-shopify-hmac-sha256", b"x" * 300)])))
+            assert client.answer()[0] == 401
+
+
+def test_a_request_in_two_pieces_means_the_same_wherever_it_is_cut(served, store):
+    raw = request(signed(b'{"id": 1}'))
+    with served(CALM) as address, Client(address) as client:
+        for cut in range(1, len(raw), 7):
+            client.send(raw[:cut])
+            assert not client.answered_within(0.002)  # time to read the first piece alone
+            client.send(raw[cut:])
+            status, _, body = client.answer()
+            assert (status, json.loads(body)["id"]) == (202, EVENT_ID)
+    assert stored(store) == 1
+
+
+def test_a_large_body_in_many_pieces_arrives_whole_after_a_small_one_in_one(served, store):
+    large = b'{"id": 2, "x": "' + b"x" * 300_000 + b'"}'
+    with served(CALM) as address, Client(address) as client:
+        for number, body in enumerate((b"{}", large, b"{}")):
+            client.send(request(signed(body, event_id=b"e%d" % number)))
+            assert client.answer()[0] == 202
+    assert store.event("shop", "e1:orders/paid:a.example").body == large
 
 
 def test_pipelined_requests_are_answered_in_their_order(served, store):
@@ -273,7 +306,7 @@ def test_the_next_request_on_a_connection_has_its_own_time(served):
 
 
 def test_a_client_that_never_reads_is_let_go(parser, monkeypatch):
-    monkeypatch.setattr("treppe.door.protocol.WRITE_TIMEOUT", 0.2)
+    monkeypatch.setattr("treppe.door.watched.WRITE_TIMEOUT", 0.2)
     pieces, let_go = [], threading.Event()
 
     async def endless(scope, receive, send):

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from treppe.config import Settings
-from treppe.door.answers import Answer, App, Receive, Scope, Send, our_trouble, problem
+from treppe.door.answers import Answer, App, Receive, Scope, Send, Take, our_trouble, problem
 from treppe.door.disk import DiskWatch
 from treppe.door.guard import Guard
 from treppe.door.tick import Tick
@@ -24,16 +24,22 @@ from treppe.store.protocol import Store
 BOARD = "/board"
 
 
-def front(
-    settings: Settings, store: Store, figures: Figures, drain: Callable[[float], dict[str, Any]]
-) -> tuple[App, Callable[[], None]]:
-    """The ASGI app of ``treppe up``, and what to call when it has ended."""
+def front(settings: Settings, store: Store, figures: Figures, drain: Callable[[float], dict[str, Any]]) -> Entrance:
+    """What ``treppe up`` serves."""
     batcher = Batcher(Intake(store))
     path = getattr(store, "path", None)
     disk = DiskWatch(Path(path).parent) if path else None
     door = Door(settings.sources, settings.destinations, batcher, store.journal, web=settings.web, disk=disk)
     rooms = Front(door, board(store, settings, figures), Tick(drain, settings.web.drain_secrets), store)
-    return Guard(rooms, settings.web, door.max_body), batcher.close
+    return Entrance(Guard(rooms, settings.web, door.max_body), door.shortcuts, batcher.close)
+
+
+class Entrance(NamedTuple):
+    """The ASGI app, the short way into its door, and what to call when it has ended."""
+
+    app: App
+    shortcuts: Mapping[bytes, Take]
+    close: Callable[[], None]
 
 
 class Front:

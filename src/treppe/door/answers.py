@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping, Sequence
+from functools import cache
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -12,6 +13,15 @@ Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+HeaderPairs = Sequence[tuple[bytes, bytes]]
+"""As ASGI gives them: names in lower case, in the order they came."""
+
+Reply = Callable[["Answer"], object]
+"""Called once with the answer to a request."""
+
+Take = Callable[[HeaderPairs, bytes, Reply], None]
+"""Takes a whole request, headers and body, and answers it now or later, in the same loop."""
 
 RETRY_AFTER: Final = 5
 """Seconds after which a sender may try again when the trouble is ours."""
@@ -30,15 +40,17 @@ class Answer(msgspec.Struct, frozen=True):
         await send(self.head())
         await send({"type": "http.response.body", "body": self.body})
 
-    def wire(self) -> bytes:
-        """The same as HTTP/1.1, for where there is no ASGI yet.
+    def wire(self, more: Iterable[tuple[bytes, bytes]] = ()) -> bytes:
+        """The same as HTTP/1.1 with *more* headers, for where there is no ASGI.
 
         >>> Answer(200).wire()
         b'HTTP/1.1 200 OK\\r\\ncontent-length: 0\\r\\n\\r\\n'
         """
-        status = f"HTTP/1.1 {self.status} {HTTPStatus(self.status).phrase}\r\n".encode()
-        lines = [name + b": " + value + b"\r\n" for name, value in self.head()["headers"]]
-        return b"".join((status, *lines, b"\r\n", self.body))
+        lines = [b"%b: %b\r\n" % pair for pair in (*more, *self.headers)]
+        close = b"connection: close\r\n" if self.last else b""
+        return b"%b%bcontent-length: %d\r\n%b\r\n%b" % (
+            _status_line(self.status), b"".join(lines), len(self.body), close, self.body,
+        )  # fmt: skip
 
     def head(self) -> MutableMapping[str, Any]:
         """The ASGI message that begins it."""
@@ -72,6 +84,11 @@ def problem(
 def our_trouble(detail: str, last: bool = False) -> Answer:
     """503: nothing is wrong with what was sent; the same again in a moment may work."""
     return problem(503, detail, last=last, retry_after=RETRY_AFTER)
+
+
+@cache
+def _status_line(status: int) -> bytes:
+    return f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n".encode()
 
 
 _JSON: Final = ((b"content-type", b"application/json"),)

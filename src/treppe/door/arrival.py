@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, Final
 
-HeaderPairs = Sequence[tuple[bytes, bytes]]
-"""As ASGI gives them: names in lower case, in the order they came."""
+from treppe.door.answers import HeaderPairs
 
 MAX_DEPTH: Final = 64
 """JSON nested deeper than this is not looked into."""
@@ -120,10 +118,10 @@ def is_deeper_than(depth: int, body: bytes) -> bool:
     outside = b"".join(body.replace(rb"\\", b"").replace(rb"\"", b"").split(b'"')[::2])
     pairs = outside.translate(_SQUARE, _NO_BRACKETS)
     for _ in range(depth):
-        pairs = pairs.replace(b"[]", b"")
         if not pairs:
             return False
-    return True
+        pairs = pairs.replace(b"[]", b"")
+    return bool(pairs)
 
 
 _NO_BRACKETS: Final = bytes(set(range(256)) - set(b"[]{}"))

@@ -75,7 +75,11 @@ def first_of(fields: Sequence[Field]) -> Field:
     """The first of several that finds something."""
 
     def take(arrival: Arrival) -> str | None:
-        return next((found for each in fields if (found := each(arrival)) is not None), None)
+        for each in fields:
+            found = each(arrival)
+            if found is not None:
+                return found
+        return None
 
     return fields[0] if len(fields) == 1 else take
 

@@ -1,268 +1,32 @@
-"""uvicorn's HTTP protocols with the deadlines and caps they lack (Kludex/uvicorn#157 was closed without any).
-
-One connection is watched here: all headers together must be there in time and in bounds, then the whole body in time;
-an answer must be taken off our hands in time, and one address may not hold all connections.
-"""
+"""Which of uvicorn's HTTP protocols serves, and who watches it."""
 
 from __future__ import annotations
 
 import asyncio
-import sys
-from collections import Counter
+from collections.abc import Mapping
 from importlib.util import find_spec
-from typing import Any, Final, Literal, cast
+from typing import Literal
 
-from treppe.config import Web
-from treppe.door.answers import RETRY_AFTER, Answer, our_trouble, problem
-from treppe.door.body import too_slow
-from treppe.door.guard import MAX_HEAD_BYTES
-
-WRITE_TIMEOUT: Final = 30.0
-"""Seconds in which a client must take at least something of a waiting answer."""
+from treppe.door.answers import Take
+from treppe.door.watched import Keeper, Watched
 
 
-class Keeper:
-    """Counts the connections of one server. ``most_received`` bounds one request's raw bytes, chunking included."""
+def protocol(
+    keeper: Keeper,
+    parser: Literal["auto", "httptools", "h11"] = "auto",
+    shortcuts: Mapping[bytes, Take] | None = None,
+) -> type[asyncio.Protocol]:
+    """uvicorn's protocol for httptools if that is installed, else for h11, watched by *keeper*.
 
-    def __init__(self, web: Web, most_received: int) -> None:
-        self.header_timeout, self.body_timeout = web.header_timeout, web.body_timeout
-        self.most_received = most_received
-        self._web = web
-        self._open = 0
-        self._open_of: Counter[str] = Counter()
-
-    def enter(self, address: str) -> Answer | None:
-        """One more; the answer to turn it away with when it is one too many."""
-        if self._open >= self._web.max_connections:
-            return our_trouble("Too many connections are open", last=True)
-        if self._open_of[address] >= self._web.max_connections_per_ip:
-            return problem(429, "Too many connections from your address", last=True, retry_after=RETRY_AFTER)
-        self._open += 1
-        self._open_of[address] += 1
-        return None
-
-    def leave(self, address: str) -> None:
-        """One less."""
-        self._open -= 1
-        self._open_of[address] -= 1
-        if not self._open_of[address]:
-            del self._open_of[address]
-
-
-class Corked:
-    """A transport that lets what is written within one turn of the loop leave in one piece: head and body together.
-
-    What is written to a client that has just gone is dropped here; uvloop would raise.
+    ``shortcuts`` takes requests by their path; only httptools knows that way.
     """
-
-    __slots__ = ("_loop", "_parts", "_transport", "is_closing")
-
-    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
-        self._transport, self._loop = transport, loop
-        self.is_closing = transport.is_closing
-        self._parts: list[bytes] = []
-
-    def write(self, data: bytes) -> None:
-        """Keep what is small until the turn ends; more goes on at once, so that the client's pace is felt."""
-        if not self._parts:
-            self._loop.call_soon(self._flush)
-        self._parts.append(data)
-        if len(data) > _SMALL:
-            self._flush()
-
-    def close(self) -> None:
-        """Write what is kept, then close."""
-        self._flush()
-        self._transport.close()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._transport, name)
-
-    def _flush(self) -> None:
-        data = b"".join(self._parts)
-        self._parts.clear()
-        if data and not self._transport.is_closing():
-            self._transport.write(data)
-
-
-_SMALL: Final = 4096
-
-
-class Watched(asyncio.Protocol):
-    """Stands before uvicorn's protocol class in the order of inheritance."""
-
-    keeper: Keeper
-    transport: asyncio.Transport
-    loop: asyncio.AbstractEventLoop
-    client: tuple[str, int] | None
-    cycle: Any  # uvicorn's request in progress; None before the first
-
-    _address: str | None = None
-    _received = 0  # bytes of the request in progress, or of the headers we wait for
-    _late: asyncio.TimerHandle | None = None
-    _stuck: asyncio.TimerHandle | None = None
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Let it in and start the clock, or turn it away."""
-        corked: Any = Corked(cast(asyncio.Transport, transport), self.loop)
-        super().connection_made(corked)
-        address = self.client[0] if self.client else ""
-        refusal = self.keeper.enter(address)
-        if refusal is not None:
-            self._turn_away(refusal)
-            return
-        self._address = address
-        self._late = self.loop.call_later(self.keeper.header_timeout, self._headers_late)
-
-    def data_received(self, data: bytes) -> None:
-        """Let uvicorn read it; then see whether we still wait for headers."""
-        before = self.cycle
-        self._feed(data)
-        cycle = self.cycle
-        if self.transport.is_closing():
-            return
-        if cycle is None or cycle.response_complete:
-            self._wait_for_headers(len(data))
-        elif cycle is not before:
-            self._received = len(data)
-            self._stop_waiting()
-            if cycle.more_body:
-                self._late = self.loop.call_later(self.keeper.body_timeout, self._body_late)
-        else:
-            self._go_on_with_the_body(len(data))
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Stop the clocks."""
-        super().connection_lost(exc)
-        self._stop_waiting()
-        self._stop_being_stuck()
-        if self._address is not None:
-            self.keeper.leave(self._address)
-            self._address = None
-
-    def pause_writing(self) -> None:
-        """The client does not read: it gets a while, not for ever."""
-        super().pause_writing()
-        self._stuck = self.loop.call_later(WRITE_TIMEOUT, self.transport.abort)
-
-    def resume_writing(self) -> None:
-        """It reads again."""
-        super().resume_writing()
-        self._stop_being_stuck()
-
-    def _feed(self, data: bytes) -> None:
-        super().data_received(data)
-
-    def _unsupported_upgrade_warning(self) -> None:
-        """Nobody needs to hear of it."""
-
-    def _wait_for_headers(self, size: int) -> None:
-        if self._late is None:
-            self._received = 0
-            self._late = self.loop.call_later(self.keeper.header_timeout, self._headers_late)
-        self._received += size
-        if self._received > MAX_HEAD_BYTES:
-            self._turn_away(problem(431, f"At most {MAX_HEAD_BYTES} bytes of headers are taken", last=True))
-
-    def _stop_waiting(self) -> None:
-        if self._late is not None:
-            self._late.cancel()
-            self._late = None
-
-    def _stop_being_stuck(self) -> None:
-        if self._stuck is not None:
-            self._stuck.cancel()
-            self._stuck = None
-
-    def _go_on_with_the_body(self, size: int) -> None:
-        self._received += size
-        if not self.cycle.more_body:
-            self._stop_waiting()
-        elif self._received > self.keeper.most_received:
-            self.transport.abort()
-
-    def _headers_late(self) -> None:
-        if self._received:
-            self._turn_away(too_slow("head", self.keeper.header_timeout))
-        else:
-            self.transport.close()
-
-    def _body_late(self) -> None:
-        if self.cycle.response_started:  # somebody answered without waiting for all of it
-            self.transport.close()
-        else:
-            self._turn_away(too_slow("body", self.keeper.body_timeout))
-
-    def _turn_away(self, answer: Answer) -> None:
-        if not self.transport.is_closing():
-            self.transport.write(answer.wire())
-            self.transport.close()
-
-
-class _Nowhere(list[Any]):
-    """Takes headers that nobody shall see."""
-
-    def append(self, item: Any) -> None:
-        pass
-
-
-_NOWHERE: Final = _Nowhere()
-
-
-class WatchedHttpTools(Watched):
-    """What httptools does differently from what HTTP says, put right."""
-
-    headers: list[Any]
-    parser: Any
-    url: bytes
-
-    _data = b""
-    _again: bytes | None = None
-
-    def on_headers_complete(self) -> None:
-        """Trailers come to the same callback as headers: what comes from now on is no header."""
-        if not self.parser.should_upgrade():
-            super().on_headers_complete()  # type: ignore[misc]
-            self.headers = _NOWHERE
-
-    def on_message_complete(self) -> None:
-        """Not of a request that is read once more."""
-        if not self.parser.should_upgrade():
-            super().on_message_complete()  # type: ignore[misc]
-
-    def _feed(self, data: bytes) -> None:
-        """Feed the parser; once more where it stopped at an upgrade."""
-        self._data = data
-        super()._feed(data)
-        while self._again is not None:
-            self._data, self._again = self._again, None
-            super()._feed(self._data)
-
-    def _unsupported_upgrade_warning(self) -> None:
-        """The parser stopped at an Upgrade and skips the body, but we may pass over the wish (RFC 9110, 7.8).
-
-        Java's HttpClient wishes for h2c with each POST. So the request is read again without it.
-        """
-        import httptools
-
-        method, stopped_at = self.parser.get_method(), cast(Exception, sys.exception()).args[0]
-        if method == b"CONNECT":
-            self._turn_away(problem(405, "This is no proxy", last=True))
-            return
-        lines = [name + b": " + value + b"\r\n" for name, value in self.headers if name not in _UPGRADE]
-        self._again = b"%b %b HTTP/1.1\r\n%b\r\n" % (method, self.url, b"".join(lines)) + self._data[stopped_at:]
-        self.parser = httptools.HttpRequestParser(self)
-
-
-_UPGRADE: Final = frozenset({b"connection", b"upgrade", b"http2-settings"})
-
-
-def protocol(keeper: Keeper, parser: Literal["auto", "httptools", "h11"] = "auto") -> type[asyncio.Protocol]:
-    """uvicorn's protocol for httptools if that is installed, else for h11, watched by *keeper*."""
     if parser == "httptools" or (parser == "auto" and find_spec("httptools")):
         from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-        return type("Protocol", (WatchedHttpTools, HttpToolsProtocol), {"keeper": keeper})
+        from treppe.door.httptools import WatchedHttpTools
+
+        own = {"keeper": keeper, "shortcuts": shortcuts or {}}
+        return type("Protocol", (WatchedHttpTools, HttpToolsProtocol), own)
     from uvicorn.protocols.http.h11_impl import H11Protocol
 
     return type("Protocol", (Watched, H11Protocol), {"keeper": keeper})

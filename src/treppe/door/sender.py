@@ -13,7 +13,8 @@ from treppe.config import Destination, Secret, Source, Verify
 from treppe.config.parse import open_secret
 from treppe.config.words import did_you_mean
 from treppe.door import signature
-from treppe.door.arrival import Arrival, HeaderPairs
+from treppe.door.answers import HeaderPairs
+from treppe.door.arrival import Arrival
 from treppe.door.fields import Field, field, first_of, fitting, joined
 from treppe.door.presets import PRESETS, Preset
 from treppe.door.where import condition

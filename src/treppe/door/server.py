@@ -5,15 +5,16 @@ from __future__ import annotations
 import contextlib
 import socket
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from typing import Any, Final, Literal
 
 import uvicorn
 
 from treppe.config import Web
-from treppe.door.answers import App
+from treppe.door.answers import App, Take
 from treppe.door.guard import WATCHED
-from treppe.door.protocol import Keeper, protocol
+from treppe.door.protocol import protocol
+from treppe.door.watched import Keeper
 from treppe.errors import ConfigError
 
 KEEP_ALIVE: Final = 15
@@ -33,16 +34,18 @@ def serve(
     stop: threading.Event | None = None,
     sock: socket.socket | None = None,
     parser: Literal["auto", "httptools", "h11"] = "auto",
+    shortcuts: Mapping[bytes, Take] | None = None,
 ) -> None:
     """Serve until *stop* is set (or, without one, until SIGINT or SIGTERM in the main thread); then drain and return.
 
     *ready* is told host and port once connections are accepted; port 0 takes a free one. Runs in any thread.
-    ConfigError when the address cannot be had. A bound *sock* may be handed in.
+    ConfigError when the address cannot be had. A bound *sock* may be handed in. ``shortcuts`` take plain POSTs by
+    their path, past *app*: see :attr:`treppe.door.webhook.Door.shortcuts`.
     """
     listener = sock or listen(web.host, web.port)
     config = uvicorn.Config(
         app,
-        http=protocol(Keeper(web, MOST_RECEIVED), parser),
+        http=protocol(Keeper(web, MOST_RECEIVED), parser, shortcuts),
         ws="none",
         interface="asgi3",
         log_config=None,

@@ -12,18 +12,19 @@ import hashlib
 import logging
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final
 
 import msgspec
 
 from treppe.config import Destination, Secret, Source, Web
 from treppe.config.parse import open_secret
-from treppe.door.answers import Answer, Receive, Scope, Send, accepted, our_trouble, problem
+from treppe.door.answers import Answer, HeaderPairs, Receive, Reply, Scope, Send, Take, accepted, our_trouble, problem
 from treppe.door.arrival import Arrival, Headers
 from treppe.door.body import Replay
 from treppe.door.disk import DiskWatch
 from treppe.door.figures import DoorFigures
-from treppe.door.guard import Guard
+from treppe.door.guard import SMALL, Guard
 from treppe.door.sender import Meant, Sender
 from treppe.errors import StoreUnavailable
 from treppe.intake import Batcher
@@ -46,6 +47,7 @@ class Door:
 
     Behind a :class:`Guard` it takes what that lets through; without one it is its own, with the limits of *web*.
     ``status_url`` makes a link from source and event id; ``disk`` is asked for room before anything is stored.
+    A server that has a whole request in its hands may call :attr:`shortcuts` instead, which saves the way through ASGI.
     """
 
     def __init__(
@@ -64,9 +66,13 @@ class Door:
         self.figures = DoorFigures()
         senders = [Sender(source, destinations, reveal) for source in sources.values()]
         self._at = {f"{PREFIX}{sender.name}{end}": sender for sender in senders for end in ("", "/")}
+        self.shortcuts: dict[bytes, Take] = {
+            path.encode(): partial(self._take, sender) for path, sender in self._at.items() if sender.max_body >= SMALL
+        }
         self._batcher, self._journal = batcher, journal
         self._disk, self._status_url, self._clock = disk, status_url, clock
         self._guarded = Guard(self, web or Web(), self.max_body)
+        self._conflicts_kept: set[asyncio.Task[None]] = set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request; websockets and lifespan are not for us."""
@@ -82,7 +88,6 @@ class Door:
         return sender.max_body if sender else None
 
     async def _answer(self, scope: Scope, body: bytes) -> Answer:
-        began = time.perf_counter()
         path: str = scope["path"]
         sender = self._at.get(path.removeprefix(scope.get("root_path", "")))
         if sender is None:
@@ -90,36 +95,74 @@ class Door:
             return problem(404, "There is no source of this name")
         if scope["method"] != "POST":
             return _small_talk(scope)
-        answer = await self._judge(sender, Arrival(Headers(scope["headers"]), body))
-        if answer.status < 300:
-            self.figures.answered(time.perf_counter() - began)
-        return answer
+        answered: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
 
-    async def _judge(self, sender: Sender, arrival: Arrival) -> Answer:
-        refused = self.figures.source(sender.name).refused
+        def reply(answer: Answer) -> None:
+            if not answered.done():
+                answered.set_result(answer)
+
+        self._take(sender, scope["headers"], body, reply)
+        return await answered
+
+    def _take(self, sender: Sender, headers: HeaderPairs, body: bytes, reply: Reply) -> None:
+        """One POST with its whole body; *reply* is called once: now, or after the commit."""
+        began = time.perf_counter()
+        try:
+            arrival = Arrival(Headers(headers), body)
+            refusal = self._refusal(sender, arrival)
+            if refusal is not None:
+                reply(refusal)
+                return
+            meant = sender.meaning(arrival)
+            self._batcher.submit(meant.jobs, (meant.event,), partial(self._stored, sender, meant, began, reply))
+        except Exception as error:
+            reply(self._our_trouble(sender, error))
+
+    def _refusal(self, sender: Sender, arrival: Arrival) -> Answer | None:
         if self._disk is not None and self._disk.full():
-            refused["disk-full"] += 1
+            self.figures.source(sender.name).refused["disk-full"] += 1
             return our_trouble("There is too little room on our disk. Nothing was stored; please send it again later")
         fault = sender.fault(arrival, self._clock())
         if fault is not None:
-            refused[fault.code] += 1
+            self.figures.source(sender.name).refused[fault.code] += 1
             return problem(401, fault.text[0].upper() + fault.text[1:], _CHALLENGE)
+        return None
+
+    def _stored(self, sender: Sender, meant: Meant, began: float, reply: Reply, end: Put | Exception) -> None:
+        if isinstance(end, Exception):
+            reply(self._our_trouble(sender, end))
+        elif conflicts := _conflicts(end):
+            keeping = asyncio.ensure_future(
+                self._keep_conflict(sender, meant, conflicts, end.events[0].duplicate, reply)
+            )
+            self._conflicts_kept.add(keeping)
+            keeping.add_done_callback(self._conflicts_kept.discard)
+        else:
+            reply(self._accepted(sender, meant, end.events[0].duplicate))
+            self.figures.answered(time.perf_counter() - began)
+
+    async def _keep_conflict(
+        self, sender: Sender, meant: Meant, conflicts: dict[str, str], duplicate: bool, reply: Reply
+    ) -> None:
+        """Before the answer: what differs is nowhere else, and the sender believes we have it."""
         try:
-            return await self._store(sender, sender.meaning(arrival))
-        except StoreUnavailable as error:
-            refused["store"] += 1
+            await asyncio.to_thread(self._write_conflict, meant, conflicts)
+        except Exception as error:
+            reply(self._our_trouble(sender, error))
+        else:
+            self.figures.source(sender.name).conflicts += 1
+            reply(self._accepted(sender, meant, duplicate))
+
+    def _our_trouble(self, sender: Sender, error: Exception) -> Answer:
+        self.figures.source(sender.name).refused["store"] += 1
+        if isinstance(error, StoreUnavailable):
             log.warning("source %s: answered 503, the store is not available: %s", sender.name, error)
-        except Exception:
-            refused["store"] += 1
-            log.exception("source %s: answered 503, a webhook could not be stored", sender.name)
+        else:
+            log.error("source %s: answered 503, a webhook could not be stored", sender.name, exc_info=error)
         return our_trouble("It could not be stored right now. Please send it again")
 
-    async def _store(self, sender: Sender, meant: Meant) -> Answer:
-        put = await self._batcher.put(meant.jobs, (meant.event,), checked=True)
-        if conflicts := _conflicts(put):
-            await asyncio.to_thread(self._keep_conflict, meant, conflicts)
-        self._count(sender, meant, put, bool(conflicts))
-        duplicate = put.events[0].duplicate
+    def _accepted(self, sender: Sender, meant: Meant, duplicate: bool) -> Answer:
+        self._count(sender, meant, duplicate)
         fields: dict[str, Any] = {"id": meant.event.id, "state": "accepted", "duplicate": duplicate}
         if meant.filtered:
             fields["filtered"] = True
@@ -127,10 +170,9 @@ class Door:
             fields["status_url"] = self._status_url(sender.name, meant.event.id)
         return accepted(sender.answer, **fields)
 
-    def _count(self, sender: Sender, meant: Meant, put: Put, conflict: bool) -> None:
+    def _count(self, sender: Sender, meant: Meant, duplicate: bool) -> None:
         figures = self.figures.source(sender.name)
-        figures.conflicts += conflict
-        if put.events[0].duplicate:
+        if duplicate:
             figures.duplicates += 1
         else:
             figures.accepted += 1
@@ -138,8 +180,7 @@ class Door:
             for note in meant.notes:
                 figures.notes[note] += 1
 
-    def _keep_conflict(self, meant: Meant, conflicts: dict[str, str]) -> None:
-        """Before the answer: what differs is nowhere else, and the sender believes we have it."""
+    def _write_conflict(self, meant: Meant, conflicts: dict[str, str]) -> None:
         event = meant.event
         record = {
             "source": event.source,

@@ -241,6 +241,13 @@ class Store(Protocol):
     def put(self, jobs: Sequence[NewJob], events: Sequence[NewEvent] = ()) -> Put:
         """Store all of it or nothing; return after it is on disk. Ids are the only judge of duplicates."""
 
+    def try_put(self, jobs: Sequence[NewJob], events: Sequence[NewEvent] = ()) -> Put | None:
+        """The same where nobody has to be waited for; else None, and nothing is stored.
+
+        For event loops: it may take as long as a commit to the local disk, and never waits for a lock or a network.
+        A store that cannot promise this always answers None.
+        """
+
     def plan(self, jobs: Sequence[NewJob]) -> Plan:
         """The same as statements for the caller's own connection and transaction (``can.within``)."""
 

@@ -110,6 +110,13 @@ class SQLiteStore:
         self._ring()
         return placed
 
+    def try_put(self, jobs: Sequence[NewJob], events: Sequence[NewEvent] = ()) -> Put | None:
+        """See :meth:`treppe.store.protocol.Store.try_put`."""
+        placed = self._database.try_write(lambda db: putting.put(db, jobs, events, self.now()))
+        if placed is not None:
+            self._ring()
+        return placed
+
     def plan(self, jobs: Sequence[NewJob]) -> Plan:
         """See :meth:`treppe.store.protocol.Store.plan`. Missing tables are made in the caller's transaction too."""
         yield from migrating.plan()

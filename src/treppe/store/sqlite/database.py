@@ -108,6 +108,24 @@ class Database:
             raise mine.error
         return mine.result  # type: ignore[return-value]
 
+    def try_write(self, work: Callable[[Connection], T]) -> T | None:
+        """The same where nobody else is writing; else None, and nothing was done."""
+        opened = self._here()
+        if not opened.write_lock.acquire(blocking=False):
+            return None
+        try:
+            with translated(self.path):
+                connection = self._writer(opened)
+                try:
+                    connection.execute("BEGIN IMMEDIATE")
+                except sqlite3.OperationalError as error:
+                    if _is_busy(error):
+                        return None
+                    raise
+                return self._committed(connection, lambda: work(connection))
+        finally:
+            opened.write_lock.release()
+
     def write_apart(self, work: Callable[[Connection], T]) -> T:
         """The same on a connection of its own, for what must not wait behind other writers of this process."""
         opened = self._here()
@@ -234,6 +252,9 @@ class Database:
 
     def _transact(self, connection: Connection, work: Callable[[], T]) -> T:
         self._begin(connection)
+        return self._committed(connection, work)
+
+    def _committed(self, connection: Connection, work: Callable[[], T]) -> T:
         try:
             result = work()
             connection.execute("COMMIT")

@@ -20,11 +20,14 @@ def put(db: Connection, jobs: Sequence[NewJob], events: Sequence[NewEvent], now:
     """Place events, then the jobs of those that are new, and the jobs without an event."""
     placed_events = _put_events(db, events, now)
     seqs = {(e.source, e.id): p.seq for e, p in zip(events, placed_events, strict=True)}
-    fresh_events = {(e.source, e.id) for e, p in zip(events, placed_events, strict=True) if not p.duplicate}
-    repeated = seqs.keys() - fresh_events  # an event may come twice in one batch: its first arrival places the jobs
-    fresh = [job for job in jobs if job.event not in repeated]
-    placed = _put_jobs(db, fresh, seqs, now)
-    again = iter(_repeated(db, [job.id for job in jobs if job.event in repeated]) if repeated else ())
+    repeated: set[tuple[str, str]] = set()
+    if any([placed.duplicate for placed in placed_events]):
+        fresh_events = {(e.source, e.id) for e, p in zip(events, placed_events, strict=True) if not p.duplicate}
+        repeated = seqs.keys() - fresh_events  # an event may come twice in one batch: its first arrival places the jobs
+    if not repeated:
+        return Put(tuple(_put_jobs(db, jobs, seqs, now)), tuple(placed_events))
+    placed = _put_jobs(db, [job for job in jobs if job.event not in repeated], seqs, now)
+    again = iter(_repeated(db, [job.id for job in jobs if job.event in repeated]))
     ahead = iter(placed)
     answers = [next(again) if job.event in repeated else next(ahead) for job in jobs]
     return Put(tuple(answers), tuple(placed_events))

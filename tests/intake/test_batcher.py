@@ -1,22 +1,15 @@
-"""The one way in: what is refused and how it is said, new ids, and group commit for event loops."""
+"""Group commit for an event loop, in the loop's own thread while the store is quick, else beside it."""
 
 import asyncio
-import os
-import signal
-import sqlite3
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-import treppe.intake as intake_module
-from treppe.errors import Conflict, InvalidJob, SchemaMismatch, StoreUnavailable, TreppeError, Unsupported
-from treppe.intake import MAX_PUT, Batcher, Intake, new_id, raise_conflicts
+from treppe.errors import InvalidJob, SchemaMismatch, StoreUnavailable
+from treppe.intake import Batcher, Intake
+from treppe.intake.batcher import QUICK
 from treppe.job import NewEvent, NewJob, Placed, Repeat
 from treppe.store.protocol import Put
 from treppe.store.sqlite import SQLiteStore
@@ -33,11 +26,6 @@ def store(tmp_path):
     store.close()
 
 
-@pytest.fixture
-def intake(store):
-    return Intake(store)
-
-
 def job(**fields):
     return msgspec.structs.replace(JOB, **fields)
 
@@ -46,211 +34,25 @@ def event(**fields):
     return msgspec.structs.replace(EVENT, **fields)
 
 
-def test_a_job_that_keeps_the_rules_is_stored(intake, store):
-    put = intake.put([job(key="customer:7", priority=-100, delay=0.5, deadline=60.0)])
-    assert put.jobs == (Placed("invoice:42", put.jobs[0].seq),)
-    assert store.get("invoice:42").key == "customer:7"
-
-
-@pytest.mark.parametrize(
-    ("fields", "said"),
-    [
-        ({"id": ""}, "id is ''. Use text of 1 to 255 characters"),
-        ({"id": "x" * 256}, "Use text of 1 to 255 characters"),
-        ({"id": "a\nb"}, "without control characters"),
-        ({"id": "a\x00"}, "without control characters"),
-        ({"id": "a\x85b"}, "without control characters"),
-        ({"id": "lone \ud800"}, "without control characters"),
-        ({"id": 42}, "id is 42. Use text"),
-        ({"id": None}, "id is None. Use text"),
-        ({"task": "my task"}, "task is 'my task'. Use text of 1 to 255 characters without spaces"),
-        ({"task": ""}, "task is ''"),
-        ({"queue": "Lexware"}, "queue is 'Lexware'. Use up to 128 of a-z 0-9"),
-        ({"queue": "lexware\n"}, "queue is 'lexware\\n'"),
-        ({"queue": "-lexware"}, "beginning with a letter or digit"),
-        ({"queue": "q" * 129}, "Use up to 128"),
-        ({"queue": "lex'; drop"}, "queue is"),
-        ({"queue": "{tag}"}, "queue is"),
-        ({"queue": "büro"}, "queue is"),
-        ({"key": ""}, "key is ''. Use text of 1 to 255 characters without control characters, or None"),
-        ({"key": "k" * 256}, "key is"),
-        ({"key": "\ud800"}, "key is"),
-        ({"payload": "text"}, "payload is of type str. Use bytes"),
-        ({"payload": b"x", "event": ("shop", "e1")}, "A job of an event has no payload of its own"),
-        ({"content_type": "a\rb"}, "content_type is"),
-        ({"priority": 101}, "priority is 101. Use a whole number from -100 to 100"),
-        ({"priority": -101}, "priority is -101"),
-        ({"priority": 1.5}, "priority is 1.5"),
-        ({"priority": True}, "priority is True"),
-        ({"repeat": "safe"}, "repeat is 'safe'. Use Repeat(\"safe\")"),
-        ({"attempts": 0}, "attempts is 0. Use a whole number from 1"),
-        ({"attempts": 2.0}, "attempts is 2.0"),
-        ({"crashes": 0}, "crashes is 0"),
-        ({"delay": -0.1}, "delay is -0.1. Use seconds, from 0 to 100 years"),
-        ({"delay": float("nan")}, "delay is nan"),
-        ({"delay": float("inf")}, "delay is inf"),
-        ({"delay": "5s"}, "delay is '5s'"),
-        ({"at": -1.0}, "at is -1.0. Use Unix seconds"),
-        ({"at": float("nan")}, "at is nan"),
-        ({"at": 1e15}, "before the year 10000"),
-        ({"at": 1.0, "delay": 1.0}, "Give at or delay, not both"),
-        ({"expires": 0.0}, "expires is 0.0"),
-        ({"expires": float("inf")}, "expires is inf"),
-        ({"deadline": -1.0}, "deadline is -1.0"),
-        ({"deadline": False}, "deadline is False"),
-        ({"deadline": ""}, "deadline is ''"),
-        ({"keep": -1.0}, "keep is -1.0"),
-        ({"keep": float("nan")}, "keep is nan"),
-    ],
-)
-def test_a_job_that_breaks_a_rule_is_refused_by_name_with_the_cure(intake, store, fields, said):
-    with pytest.raises(InvalidJob) as error:
-        intake.put([JOB, job(**fields)])
-    assert said in str(error.value)
-    assert str(error.value).startswith(f"job {fields.get('id', 'invoice:42')!r}"[:40])
-    assert store.backlog().accepted == 0
-
-
-@pytest.mark.parametrize(
-    ("fields", "said"),
-    [
-        ({"id": ""}, "event '': id is ''"),
-        ({"id": "x" * 256}, "Use text of 1 to 255"),
-        ({"source": ""}, "source is ''"),
-        ({"body": "text"}, "body is of type str. Use bytes"),
-        ({"topic": "a\x00"}, "topic is"),
-        ({"content_type": "x" * 300}, "content_type is"),
-    ],
-)
-def test_an_event_that_breaks_a_rule_is_refused_by_name_with_the_cure(intake, fields, said):
-    with pytest.raises(InvalidJob) as error:
-        intake.put([], [event(**fields)])
-    assert said in str(error.value)
-
-
-def test_an_event_may_have_no_topic_and_no_content_type(intake):
-    assert not intake.put([], [event(topic="", content_type="")]).events[0].duplicate
-
-
-def test_a_payload_never_appears_in_an_error(intake):
-    with pytest.raises(InvalidJob) as error:
-        intake.put([job(payload="card 4111")])
-    assert "4111" not in str(error.value)
-
-
-def test_a_payload_may_have_256_kib_and_no_more(intake):
-    intake.put([job(payload=b"x" * 262_144)])
-    with pytest.raises(InvalidJob, match=r"its payload has 262145 bytes, 262144 are allowed\. Put the data where"):
-        intake.put([job(id="b", payload=b"x" * 262_145)])
-
-
-def test_the_payload_limit_can_be_set(store):
-    with pytest.raises(InvalidJob, match="its payload has 11 bytes, 10 are allowed"):
-        Intake(store, max_payload=10).put([job(payload=b"x" * 11)])
-
-
-def test_a_put_is_all_or_nothing_up_to_its_bound(intake, store):
-    jobs = [job(id=f"j{number}") for number in range(MAX_PUT)]
-    assert len(intake.put(jobs).jobs) == MAX_PUT
-    assert store.backlog().accepted == MAX_PUT
-    with pytest.raises(InvalidJob, match=r"10001 entries are too many for one put\. Put at most 10000 at once"):
-        intake.put([job(id=f"k{number}") for number in range(MAX_PUT)], [EVENT])
-    assert store.backlog().accepted == MAX_PUT
-
-
-def test_inside_a_foreign_transaction_is_refused_by_a_store_that_cannot(store, monkeypatch):
-    monkeypatch.setattr(store, "can", msgspec.structs.replace(store.can, within=False))
-    with pytest.raises(Unsupported, match="cannot enqueue inside your transaction"):
-        Intake(store).plan([JOB])
-
-
-def test_inside_a_foreign_transaction_the_same_rules_hold(intake, store, tmp_path):
-    with pytest.raises(InvalidJob, match="queue is 'Bad'"):
-        intake.plan([job(queue="Bad")])
-    with closing(sqlite3.connect(tmp_path / "jobs.db")) as mine, mine:
-        assert carried_out(intake.plan([JOB]), mine).jobs[0].id == "invoice:42"
-    assert store.get("invoice:42").queue == "lexware"
-
-
-def carried_out(plan, connection):
-    rows = None
-    while True:
-        try:
-            rows = connection.execute(*plan.send(rows)).fetchall()
-        except StopIteration as end:
-            return end.value
-
-
-def test_a_taken_id_is_an_answer_and_an_error_only_where_it_is_wanted(intake):
-    intake.put([JOB])
-    same, other = intake.put([JOB]), intake.put([job(queue="other")])
-    assert raise_conflicts(same) is same
-    assert same.jobs[0].duplicate
-    with pytest.raises(Conflict, match='the id "invoice:42" is taken by a job with another queue'):
-        raise_conflicts(other)
-
-
-@given(st.text(max_size=300), st.text(max_size=300), st.text(max_size=300))
-def test_whatever_the_texts_are_it_is_stored_or_refused_in_words(id, queue, key):
-    try:
-        Intake(NowhereStore()).put([job(id=id, queue=queue, key=key)])
-    except InvalidJob as error:
-        str(error).encode()  # a sentence that can be written anywhere
-    else:
-        assert 0 < len(id) <= 255
-        assert id.isprintable() or id.encode()
-
-
-def test_new_ids_are_version_7_and_grow():
-    ids = [new_id() for _ in range(10_000)]
-    assert ids == sorted(set(ids))
-    assert all(id[14] == "7" and id[19] in "89ab" for id in ids)
-    milliseconds = int(ids[-1].replace("-", "")[:12], 16)
-    assert abs(milliseconds / 1000 - time.time()) < 60
-
-
-def test_new_ids_stay_unique_over_threads():
-    with ThreadPoolExecutor(8) as threads:
-        batches = list(threads.map(lambda _: [new_id() for _ in range(2000)], range(8)))
-    assert len({id for batch in batches for id in batch}) == 16_000
-    assert all(batch == sorted(batch) for batch in batches)
-
-
-def test_new_ids_grow_although_the_clock_goes_back(monkeypatch):
-    before = new_id()
-    monkeypatch.setattr("treppe.intake.time.time_ns", lambda: 1_000_000_000)
-    assert before < new_id() < new_id()
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_a_forked_child_makes_ids_of_its_own_although_the_lock_was_held():
-    read, write = os.pipe()
-    with intake_module._id_lock:
-        child = os.fork()
-        if child == 0:
-            signal.alarm(10)  # ends it, should it wait for ever
-            os.write(write, new_id().encode())
-            os._exit(0)
-    os.close(write)
-    told = os.read(read, 100).decode()
-    os.close(read)
-    assert os.waitpid(child, 0)[1] == 0
-    assert len(told) == 36
-    assert told != new_id()
-
-
 class NowhereStore:
-    """Answers at once, and remembers how it was called."""
+    """Remembers how it was called. Somebody else always writes to it, so it is never put to at once."""
 
     def __init__(self):
         self.calls = []
-        self.threads = set()
+        self.threads_in_order = []
 
     def put(self, jobs, events=()):
         self.calls.append([job.id for job in jobs])
-        self.threads.add(threading.current_thread().name)
+        self.threads_in_order.append(threading.current_thread().name)
         self.may_fail(jobs)
         return Put(tuple(Placed(job.id, 1) for job in jobs), tuple(Placed(event.id, 1) for event in events))
+
+    @property
+    def threads(self):
+        return set(self.threads_in_order)
+
+    def try_put(self, jobs, events=()):
+        return None
 
     def may_fail(self, jobs):
         """Nothing goes wrong here."""
@@ -470,22 +272,105 @@ def test_a_caller_that_is_cancelled_does_not_harm_the_others():
     assert batched(store, scenario).jobs[0].id == "stays"
 
 
-def test_a_batcher_works_in_one_loop_after_the_other_and_in_two_at_once(store):
+def test_a_batcher_works_in_one_loop_after_the_other(store):
     batcher = Batcher(Intake(store))
 
-    def in_a_loop_of_its_own(name):
-        async def scenario():
-            return await asyncio.gather(*[batcher.put([job(id=f"{name}:{n}")]) for n in range(100)])
-
-        return len(asyncio.run(scenario()))
+    async def scenario(name):
+        return await asyncio.gather(*[batcher.put([job(id=f"{name}:{n}")]) for n in range(100)])
 
     try:
-        assert in_a_loop_of_its_own("a") + in_a_loop_of_its_own("b") == 200
-        with ThreadPoolExecutor(3) as threads:
-            assert list(threads.map(in_a_loop_of_its_own, ["c", "d", "e"])) == [100, 100, 100]
+        assert [len(asyncio.run(scenario(name))) for name in "ab"] == [100, 100]
     finally:
         batcher.close()
-    assert store.backlog().accepted == 500
+    assert store.backlog().accepted == 200
+
+
+class QuickStore(NowhereStore):
+    """Can be put to at once; ``slow`` makes it wait as a slow disk does."""
+
+    slow = 0.0
+
+    def try_put(self, jobs, events=()):
+        assert not self.slow or not time.sleep(self.slow)  # the disk's time, not ours
+        return self.put(jobs, events)
+
+
+def test_a_quick_store_is_called_in_the_thread_of_the_loop_once_for_all_that_came_in_a_turn():
+    store = QuickStore()
+
+    async def scenario(batcher):
+        return await asyncio.gather(*[batcher.put([job(id=f"j{n}")]) for n in range(50)])
+
+    assert len(batched(store, scenario)) == 50
+    assert [len(call) for call in store.calls] == [50]
+    assert store.threads == {threading.current_thread().name}
+
+
+def test_a_large_crowd_is_put_in_several_turns_so_that_others_get_theirs():
+    store = QuickStore()
+
+    async def scenario(batcher):
+        puts = [asyncio.create_task(batcher.put([job(id=f"j{n}")])) for n in range(250)]
+        seen = []
+        while not all(put.done() for put in puts):
+            seen.append(len(store.calls))
+            await asyncio.sleep(0)
+        return seen
+
+    assert {1, 2} <= set(batched(store, scenario))
+    assert [len(call) for call in store.calls] == [100, 100, 50]
+
+
+def test_a_store_that_becomes_slow_is_called_aside_and_the_loop_goes_on():
+    store = QuickStore()
+    store.slow = 10 * QUICK
+
+    async def scenario(batcher):
+        for n in range(5):
+            await batcher.put([job(id=f"j{n}")])
+
+    batched(store, scenario)
+    first, last = store.threads_in_order[0], store.threads_in_order[-1]
+    assert first == threading.current_thread().name != last
+
+
+def test_a_store_that_is_written_by_somebody_else_is_waited_for_aside(store, tmp_path):
+    held, let_go = threading.Event(), threading.Event()
+
+    def hold(db):
+        held.set()
+        assert let_go.wait(10)
+
+    writer = threading.Thread(target=lambda: store._database.write(hold))
+    writer.start()
+    assert held.wait(10)
+
+    async def scenario(batcher):
+        put = asyncio.create_task(batcher.put([JOB]))
+        turns = 0
+        while not put.done():
+            turns += 1
+            if turns == 3:  # the loop goes round although the store is taken
+                let_go.set()
+            await asyncio.sleep(0.001)
+        return turns, put.result()
+
+    turns, put = batched(store, scenario)
+    writer.join()
+    assert turns >= 3
+    assert put.jobs[0].id == "invoice:42"
+
+
+def test_one_entry_that_chokes_the_store_at_once_fails_alone():
+    class Choking(QuickStore, FailingStore):
+        pass
+
+    async def scenario(batcher):
+        puts = [batcher.put([job(id=f"j{n}")]) for n in range(10)]
+        return await asyncio.gather(*puts, return_exceptions=True)
+
+    answers = batched(Choking(ValueError("poison"), only={"j3"}), scenario)
+    assert [n for n, answer in enumerate(answers) if isinstance(answer, ValueError)] == [3]
 
 
 def test_closing_commits_what_waits_and_refuses_what_comes_later(store):
@@ -529,8 +414,3 @@ def test_the_same_event_in_one_batch_makes_its_jobs_once(store):
     assert sorted(put.events[0].duplicate for put in answers) == [False, True, True, True, True]
     assert store.backlog().accepted == 1
     assert store.get("shop:e1:crm").repeat is Repeat.SAFE
-
-
-def test_every_error_of_the_intake_is_one_of_ours():
-    assert issubclass(InvalidJob, TreppeError)
-    assert issubclass(StoreUnavailable, TreppeError)
