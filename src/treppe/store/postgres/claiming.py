@@ -1,0 +1,255 @@
+"""Claiming: which jobs a worker gets. One transaction, whatever it finds on the way.
+
+Queues are served round robin; inside a queue the higher band goes first, but every tenth claim goes by age
+alone, so nothing starves. A paced queue is asked for its grant before it is scanned, and once more with the
+number of jobs that are really there, so nothing is granted that is not taken. Only one worker at a time asks
+for the grant of a queue; the others pass by. Queues without a pace know no such gate.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Sequence
+
+from treppe.job import Grant, Settlement
+from treppe.store.postgres import settling
+from treppe.store.postgres.claims import Claims
+from treppe.store.postgres.database import SQL, Database, Row, Tx
+from treppe.store.postgres.pacing import AHEAD, Known, ask, free_slots, keep_flow, known
+from treppe.store.postgres.putting import REPEATS
+from treppe.store.postgres.scanning import QUICK, TIMES_SLOW, Found, Marks, Scan
+from treppe.store.protocol import Claimed, Pace, Wanted
+
+MAX_PACED = 100  # so many paced queues are asked for in one claim
+PROBES = 10  # so many are looked at for one that never failed: it tells more about the other side
+BUSY_AGAIN = 0.01  # seconds; another worker is asking for the grant of a queue
+SUSPECTS = -1  # the band that stands for them
+
+
+class Claimer:
+    """Remembers, per process, whose turn it is."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._last_queue = ""
+        self._marks = Marks()
+        self._heads = Heads()
+        self._served: dict[str, int] = defaultdict(int)
+        self._idle = False
+
+    def claim(self, wanted: Wanted, pace: Pace, settlements: Sequence[Settlement] = ()) -> Claimed:
+        """Settle, then take what may be taken for *wanted*; see :meth:`treppe.store.protocol.Store.claim`."""
+        if self._idle and not settlements:
+            claimed = self._peek(wanted)
+            if claimed is not None:
+                return claimed
+        claimed = self._database.write(lambda tx: self._claim(tx, wanted, pace, settlements))
+        self._idle = not claimed.claims
+        return claimed
+
+    def _peek(self, wanted: Wanted) -> Claimed | None:
+        """Where nothing came last time one statement tells whether anything is due; None = it may be."""
+        rows = self._database.once(SQL["claim_heads"], (wanted.worker, sorted(wanted.tasks), True))
+        if not rows:
+            return Claimed()
+        agenda = Agenda(wanted, rows[0][0], _heads(rows))
+        if agenda.suspects_wait() if wanted.alone else agenda.due:
+            return None
+        return Claimed((), (), agenda.soonest, agenda.suspects_wait())
+
+    def _claim(self, tx: Tx, wanted: Wanted, pace: Pace, settlements: Sequence[Settlement]) -> Claimed:
+        with tx.pipeline():
+            end = settling.begin(tx, settlements)
+            heads = tx.send(SQL["claim_heads"], (wanted.worker, sorted(wanted.tasks), self._heads.are_old()))
+        refused = tuple(end())
+        rows = heads()
+        if not rows:
+            return Claimed((), refused)
+        agenda = Agenda(wanted, rows[0][0], self._heads.of(rows))
+        turn = _Turn(tx, wanted, pace, agenda, self._marks)
+        if wanted.alone:
+            turn.take_one_suspect()
+        else:
+            self._serve_queues(turn, agenda.due)
+            agenda.look_again_in(self._heads.left())
+        agenda.look_again_in(turn.scan.sweep_in)
+        return Claimed(turn.claims.filled(), refused, agenda.soonest, agenda.suspects_wait())
+
+    def _serve_queues(self, turn: _Turn, due: dict[str, list[int]]) -> None:
+        queues = self._round_robin(sorted(due))
+        share = -(-turn.wanted.n // max(1, len(queues)))
+        for round_share in (share, turn.wanted.n):
+            for queue in queues:
+                if turn.room() <= 0:
+                    return
+                got = turn.take(queue, due[queue], min(round_share, turn.room()), self._served[queue])
+                self._served[queue] += got
+                if got or turn.asked == MAX_PACED:
+                    self._last_queue = queue
+
+    def _round_robin(self, queues: list[str]) -> list[str]:
+        after = [queue for queue in queues if queue > self._last_queue]
+        return after + [queue for queue in queues if queue <= self._last_queue]
+
+
+class Heads:
+    """Where there is work. Looked for with every claim as long as that is quick, else remembered for a while."""
+
+    def __init__(self) -> None:
+        self._rows: list[Row] = []
+        self._slow = 0
+        self._until = 0.0
+
+    def are_old(self) -> bool:
+        """Whether to look again."""
+        return time.perf_counter() >= self._until
+
+    def left(self) -> float | None:
+        """Seconds until then, or None where every claim looks."""
+        return max(0.0, self._until - time.perf_counter()) if self._until else None
+
+    def of(self, answer: Sequence[Row]) -> list[Row]:
+        """The heads of an answer, with those remembered where it did not look."""
+        rows = _heads(answer)
+        if not self.are_old():
+            return rows + self._rows
+        took = answer[0][1]
+        self._slow = self._slow + 1 if took > QUICK else 0
+        self._rows = [row for row in rows if row[1] != SUSPECTS]
+        self._until = time.perf_counter() + max(1.0, 20 * took) if self._slow >= TIMES_SLOW else 0.0
+        return rows
+
+
+class Agenda:
+    """What is due, where, by the heads of ``claim_heads.sql``; and when to look again."""
+
+    def __init__(self, wanted: Wanted, now: float, heads: Sequence[Row]) -> None:
+        self.now = now
+        self.due: dict[str, list[int]] = defaultdict(list)  # the bands with due jobs, by queue
+        self.watched: set[str] = set()  # queues of whose pace something is known
+        self.suspects: dict[str, int] = {}  # how many may run now, by queue
+        self.soonest: float | None = None
+        for queue, band, head, watched, waiting in heads:
+            if wanted.queues is None or queue in wanted.queues:
+                if watched:
+                    self.watched.add(queue)
+                if head > now:
+                    self.look_again_in(head - now)
+                elif band == SUSPECTS:
+                    self.suspects[queue] = waiting
+                else:
+                    self.due[queue].append(band)
+
+    def look_again_in(self, seconds: float | None) -> None:
+        if seconds is not None and (self.soonest is None or seconds < self.soonest):
+            self.soonest = max(0.0, seconds)
+
+    def suspects_wait(self) -> bool:
+        """Whether a suspect could be claimed by who has nothing beside it."""
+        return any(self.suspects.values())
+
+
+def _heads(answer: Sequence[Row]) -> list[Row]:
+    return [row[2:] for row in answer if row[2] is not None]
+
+
+class _Turn:
+    """One claim in one transaction."""
+
+    def __init__(self, tx: Tx, wanted: Wanted, pace: Pace, agenda: Agenda, marks: Marks) -> None:
+        self.tx, self.wanted, self.pace, self.agenda = tx, wanted, pace, agenda
+        self.scan = Scan(tx, wanted, agenda.now, marks)
+        self.claims = Claims(tx, wanted.worker)
+        self.asked = 0  # paced queues
+        self._closed: set[str] = set()  # paced queues that gave all they may
+
+    def room(self) -> int:
+        return self.wanted.n - len(self.claims)
+
+    def take(self, queue: str, bands: list[int], want: int, served: int) -> int:
+        """Take up to *want* jobs of one queue, as its pace and its order keys allow."""
+        if queue in self._closed:
+            return 0
+        if not self._is_paced(queue):
+            return self._take(queue, self.scan.candidates(queue, sorted(bands), want, served))
+        known = self._known(queue)
+        return self._take_paced(known, sorted(bands), want, served) if known else 0
+
+    def take_one_suspect(self) -> None:
+        """One job that runs alone, of the first queue that lets one go."""
+        for queue in sorted(self.agenda.suspects):
+            rows = self.scan.suspects(queue)[:1]
+            if rows and self._take_suspect(queue, rows):
+                self.agenda.suspects[queue] -= 1
+                return
+
+    def _is_paced(self, queue: str) -> bool:
+        return queue in self.agenda.watched or self.pace.limited(queue)
+
+    def _known(self, queue: str) -> Known | None:
+        if self.asked == MAX_PACED:
+            self.agenda.look_again_in(0.0)
+            return None
+        self.asked += 1
+        found = known(self.tx, queue)
+        if found is None:
+            self._closed.add(queue)
+            self.agenda.look_again_in(BUSY_AGAIN)
+        return found
+
+    def _take_paced(self, known: Known, bands: list[int], want: int, served: int) -> int:
+        grant = ask(self.pace, known, self.agenda.now, want, AHEAD)
+        rows = self._granted(known.queue, bands, grant, served) if grant.n else []
+        risky = any(row.repeat for row in rows)
+        if risky or len(rows) != grant.n:  # keep only the flow of what is really taken
+            grant = ask(self.pace, known, self.agenda.now, len(rows), 0.0 if risky else AHEAD)
+            rows = rows[: grant.n]
+        if len(rows) < want:
+            self._closed.add(known.queue)
+        return self._take_granted(known, rows, grant)
+
+    def _take_suspect(self, queue: str, rows: list[Found]) -> int:
+        if not self._is_paced(queue):
+            return self._take(queue, rows)
+        known = self._known(queue)
+        if known is None:
+            return 0
+        grant = ask(self.pace, known, self.agenda.now, 1, 0.0)
+        return self._take_granted(known, rows[: grant.n], grant)
+
+    def _granted(self, queue: str, bands: list[int], grant: Grant, served: int) -> list[Found]:
+        if not grant.probe:
+            return self.scan.candidates(queue, bands, grant.n, served)
+        for repeat in range(len(REPEATS)):  # a probe is a job that may be repeated, if there is one
+            for band in bands:
+                if rows := self.scan.leaders(queue, band, PROBES, least=repeat, most=repeat):
+                    return sorted(rows, key=lambda row: row.tried)[:1]
+        return []
+
+    def _take_granted(self, known: Known, rows: list[Found], grant: Grant) -> int:
+        keep_flow(self.tx, known, grant)
+        self.agenda.look_again_in(grant.wait)
+        return self._take(known.queue, rows, grant, known.slots)
+
+    def _take(self, queue: str, rows: list[Found], grant: Grant | None = None, used: set[int] | None = None) -> int:
+        if not rows:
+            return 0
+        grant = grant or Grant(len(rows))
+        slotted = grant.slots is not None
+        seqs = [row.seq for row in rows]
+        keyed = [row.seq for row in rows if row.okey is not None]
+        with self.tx.pipeline():
+            if slotted:
+                self.tx.send(SQL["slot_take"], (queue, free_slots(used or set(), len(rows)), seqs))
+            answer = self.tx.send(
+                SQL["claim_take"], (seqs, self.wanted.worker, 0 if grant.probe else 1, slotted, keyed)
+            )
+        taken = {row[0]: row for row in answer()}
+        if slotted and len(taken) < len(rows):  # another transaction was first to take a key
+            self.tx.run(SQL["slots_free"], ([seq for seq in seqs if seq not in taken],))
+        for i, row in enumerate(row for row in rows if row.seq in taken):
+            start_at = grant.starts[i] if i < len(grant.starts) else 0.0
+            self.scan.risky += 1 if row.repeat else 0
+            self.claims.add(taken[row.seq], self.agenda.now, start_at, grant.probe)
+        return len(taken)

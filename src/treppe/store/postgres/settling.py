@@ -1,0 +1,224 @@
+"""Settling: writing how claims ended, fenced by token and worker.
+
+The common end (done, no key, no slot, on time) is one statement for the whole batch, which is its own fence. Everything
+else is locked, goes through the state machine, and is written in batches, too.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+
+import msgspec
+
+from treppe.errors import IllegalTransition
+from treppe.job import Event, Kind, Report, Settlement, State, When, advance
+from treppe.store.postgres.database import SQL, Row, Tx
+from treppe.store.postgres.writing import (
+    CRASHED,
+    HANDED_OVER,
+    NOTHING_SEEN,
+    UNCLEAR,
+    Evidence,
+    Line,
+    Live,
+    Writes,
+    columns,
+    lock,
+)
+from treppe.store.text import clean
+
+_ENDS = frozenset({Event.FINISH, Event.HAND_OVER, Event.CONFIRM, Event.DEFER, Event.DOUBT, Event.BURY})
+
+Rows = Callable[[], list[Row]]
+
+
+def settle(tx: Tx, settlements: Sequence[Settlement]) -> list[Settlement]:
+    """Write all that still count; return those that were refused."""
+    with tx.pipeline():
+        end = begin(tx, settlements)
+    return end()
+
+
+def begin(tx: Tx, settlements: Sequence[Settlement]) -> Callable[[], list[Settlement]]:
+    """Send the common ends on their way; what is returned writes the rest, and says what was refused."""
+    if not settlements:
+        return list
+    usual = {s.claim.seq: s for s in reversed(settlements) if _is_usual(s)}  # of two of one job the first counts
+    told = [s for s in usual.values() if _has_more_to_say(s)]
+    silent = [s for s in usual.values() if not _has_more_to_say(s)] if told else list(usual.values())
+    ended = [
+        tx.send(SQL[name], columns(sorted(row(s) for s in some)))
+        for name, row, some in (("settle_finish", _fence, silent), ("settle_told", _telling, told))
+        if some
+    ]
+    watched = tx.send(SQL["watched"], (sorted({s.claim.queue for s in settlements if s.report is not None}),))
+
+    def end() -> list[Settlement]:
+        seqs = {seq for rows in ended for (seq,) in rows()}
+        rest = [s for s in settlements if s.claim.seq not in seqs or usual.get(s.claim.seq) is not s]
+        refused = _settle_rest(tx, rest) if rest else []
+        _teach(tx, _without(settlements, refused) if refused else settlements, {queue for (queue,) in watched()})
+        return refused
+
+    return end
+
+
+def _without(settlements: Sequence[Settlement], some: Sequence[Settlement]) -> list[Settlement]:
+    ids = {id(s) for s in some}
+    return [s for s in settlements if id(s) not in ids]
+
+
+def _is_usual(s: Settlement) -> bool:
+    claim = s.claim
+    return (
+        s.event is Event.FINISH
+        and s.kind is Kind.OK
+        and s.counts
+        and claim.key is None
+        and not claim.slotted
+        and not claim.suspect
+    )
+
+
+def _has_more_to_say(s: Settlement) -> bool:
+    """More than the live row knows."""
+    return s.result is not None or s.detail is not None or bool(s.error) or s.claim.start_at > s.claim.claimed_at
+
+
+def _fence(s: Settlement) -> tuple[int, int, int]:
+    return s.claim.seq, s.claim.token, s.claim.worker
+
+
+def _telling(s: Settlement) -> tuple[object, ...]:
+    return *_fence(s), max(s.claim.start_at, s.claim.claimed_at), clean(s.error), s.result, s.detail
+
+
+def _settle_rest(tx: Tx, settlements: Sequence[Settlement]) -> list[Settlement]:
+    """Through the state machine, in rounds: a second settlement of one job sees what the first one did."""
+    refused: list[Settlement] = []
+    left = list(settlements)
+    while left:
+        now = {s.claim.seq: s for s in reversed(left)}
+        refused += _settle_round(tx, list(now.values())[::-1])
+        left = [s for s in left if now[s.claim.seq] is not s]
+    return refused
+
+
+def _settle_round(tx: Tx, settlements: Sequence[Settlement]) -> list[Settlement]:
+    """At most one settlement of each job."""
+    rows = lock(tx, (s.claim.seq for s in settlements))
+    writes, healths, refused = Writes(tx), _Healths(tx, settlements), list[Settlement]()
+    for s in settlements:
+        live = rows.get(s.claim.seq)
+        target = _target(s, live) if live else None
+        if live is None or target is None:
+            refused.append(s)
+        else:
+            healths.count(s)
+            crashes = live.crashes - (1 if live.lapsed == CRASHED else 0)
+            _write(writes, s, live._replace(crashes=crashes), target, healths)
+    if healths.counts:
+        writes.add("health_add", columns([(task, *healths.counts[task]) for task in sorted(healths.counts)]))
+    writes.flush()
+    return refused
+
+
+def _target(s: Settlement, live: Live) -> State | None:
+    """The state that this settlement leads to; None when it does not count."""
+    if (live.token, live.worker) != (s.claim.token, s.claim.worker) or s.event not in _ENDS:
+        return None
+    open_to_all = live.state in (State.RUNNING, State.HANDED_OVER) or s.event is Event.CONFIRM
+    if not (open_to_all or live.lapsed):
+        return None
+    try:
+        return advance(live.state, s.event, When.LATE if live.lapsed else When.ALWAYS)
+    except IllegalTransition:
+        return None
+
+
+def _write(writes: Writes, s: Settlement, live: Live, target: State, healths: _Healths) -> None:
+    if target is State.WAITING and live.cancel:
+        writes.end(live, _line(s, Event.CANCEL))
+    elif target is State.DONE:
+        writes.end(live, _line(s), done=True)
+    elif target is State.DEAD:
+        writes.bury(live._replace(charged=live.charged + s.charged), _line(s), clean(s.error))
+    elif target is State.WAITING:
+        uncounted = not s.started and not s.claim.probe
+        writes.defer(live, _line(s), s.delay, s.charged, uncounted, healths.evidence(s))
+    elif target is State.HANDED_OVER:
+        writes.put_aside(live, _line(s), HANDED_OVER, s.confirm_within)
+    else:
+        writes.put_aside(live, _line(s), UNCLEAR, 0.0, healths.evidence(s))
+
+
+def _line(s: Settlement, event: Event | None = None) -> Line:
+    c = s.claim
+    return Line(
+        c.seq, c.token, event or s.event, s.kind, s.charged, c.due_at, max(c.start_at, c.claimed_at), c.worker,
+        clean(s.error), s.result, s.detail,
+    )  # fmt: skip
+
+
+class _Healths:
+    """How the attempts of each task ended: as it was, and with what this batch adds, one after the other."""
+
+    def __init__(self, tx: Tx, settlements: Sequence[Settlement]) -> None:
+        self._tx = tx
+        self._now: float | None = None
+        self.counts: dict[str, list[int]] = {}
+        tasks = sorted({s.claim.task for s in settlements if s.counts and s.kind is not Kind.OK})
+        self._before = {row[0]: row[1:] for row in tx.rows(SQL["health_of"], (tasks,))} if tasks else {}
+
+    def count(self, s: Settlement) -> None:
+        if s.counts:
+            count = self.counts.setdefault(s.claim.task, [0, 0])
+            count[0] += s.kind is Kind.OK
+            count[1] += 1
+
+    def evidence(self, s: Settlement) -> Evidence:
+        """For the next charge, by the rule of ``policy.charge.next_seen``."""
+        if not s.counts or s.kind is Kind.OK:
+            return NOTHING_SEEN
+        (ok, tried), (more_ok, more) = self._before.get(s.claim.task, (0, 0)), self.counts[s.claim.task]
+        before = s.claim.seen
+        alone = before is not None and tried + more - before[1] <= 1
+        at = before[2] if before is not None and alone and not s.charged else self._tx.now()
+        return ok + more_ok, tried + more, at
+
+
+def _teach(tx: Tx, settlements: Sequence[Settlement], watched: set[str]) -> None:
+    """Append the reports. A success teaches nothing to a queue of which nothing is known."""
+    for queue, reports in _by_queue(settlements).items():
+        if queue in watched or any(report.kind is not Kind.OK for report in reports):
+            tx.send(SQL["report_add"], (queue, [msgspec.msgpack.encode(report) for report in reports]))
+
+
+def _by_queue(settlements: Iterable[Settlement]) -> dict[str, list[Report]]:
+    """The reports of each queue in their order; successes in a row become one."""
+    queues: dict[str, list[_Row]] = defaultdict(list)
+    for s in settlements:
+        if (report := s.report) is not None:
+            rows = queues[s.claim.queue]
+            if rows and rows[-1].absorbs(report):
+                rows[-1].n += report.n
+            else:
+                rows.append(_Row(report))
+    return {queue: [row.report() for row in rows] for queue, rows in sorted(queues.items())}
+
+
+class _Row:
+    """A report to append, and how many like it followed."""
+
+    __slots__ = ("first", "n", "success")
+
+    def __init__(self, first: Report) -> None:
+        self.first, self.n = first, first.n
+        self.success = first.kind is Kind.OK and not first.probe
+
+    def absorbs(self, report: Report) -> bool:
+        return self.success and report.kind is Kind.OK and not report.probe
+
+    def report(self) -> Report:
+        return msgspec.structs.replace(self.first, n=self.n)

@@ -1,0 +1,1 @@
+INSERT INTO treppe.count (name, n) VALUES ($1, $2)

@@ -1,0 +1,1 @@
+SELECT seq, source, id, topic, body, content_type, headers FROM treppe.event WHERE seq = ANY($1::bigint[])

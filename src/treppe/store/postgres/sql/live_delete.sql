@@ -1,0 +1,1 @@
+DELETE FROM treppe.live WHERE seq = ANY($1::bigint[])

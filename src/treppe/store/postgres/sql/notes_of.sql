@@ -1,0 +1,1 @@
+SELECT seq, name, value FROM treppe.note WHERE seq = ANY($1::bigint[])
