@@ -1,0 +1,173 @@
+"""Jobs in a PostgreSQL database, 15 or newer: workers on many machines, and enqueues in your own transactions."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from weakref import WeakSet
+
+from treppe.job import Job, NewEvent, NewJob
+from treppe.store.bell import Bell
+from treppe.store.postgres import migrating, putting, reading
+from treppe.store.postgres.database import SQL, Clock, Database, timed
+from treppe.store.postgres.journal import PostgresJournal
+from treppe.store.postgres.listening import Herald, Listener
+from treppe.store.protocol import Backlog, Can, Filter, Page, Plan, Put
+from treppe.store.protocol import Journal as JournalPort
+
+LEASE = 30.0
+KEEP_EVENTS = 30 * 86400.0
+
+
+class _Waiters:
+    """Who waits for work in this process."""
+
+    def __init__(self, database: Database) -> None:
+        self.pid = os.getpid()
+        self.bells: WeakSet[Bell] = WeakSet()
+        self.listener = Listener(database)
+
+
+class PostgresStore:
+    """Satisfies :class:`treppe.store.protocol.Store` on the database behind *url*.
+
+    ``clock`` gives the store's time in Unix seconds, for tests; without one it is the database's. At most
+    ``connections`` are open at a time, beside one that only renews leases and one that only listens.
+
+    ::
+
+        store = PostgresStore("postgresql://app@db.example/shop")
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        clock: Clock | None = None,
+        connections: int = 12,
+        keep_events: float = KEEP_EVENTS,
+    ) -> None:
+        self._database = Database(url, clock, connections)
+        self.lease = LEASE
+        self.can = Can(
+            within=True,
+            many_machines=True,
+            find=True,
+            survives_power_loss=True,
+            durability="every answer waits for the server's commit (its own synchronous_commit)",
+        )
+        self.journal: JournalPort = PostgresJournal(self._database)
+        self._herald = Herald()
+        self._waiters = _Waiters(self._database)
+        self._rung = self._looked = 0  # changes made or heard in this process, and how many the last claim has seen
+
+    @property
+    def url(self) -> str:
+        """The database, as it was given."""
+        return self._database.url
+
+    def now(self) -> float:
+        """The database's clock."""
+        return self._database.now()
+
+    def put(self, jobs: Sequence[NewJob], events: Sequence[NewEvent] = ()) -> Put:
+        """See :meth:`treppe.store.protocol.Store.put`."""
+        if not jobs and not events:
+            return Put(())
+        placed = putting.put(self._database, jobs, events, self._herald.word(jobs))
+        self._ring()
+        return placed
+
+    def try_put(self, jobs: Sequence[NewJob], events: Sequence[NewEvent] = ()) -> Put | None:
+        """See :meth:`treppe.store.protocol.Store.try_put`: there is a network between, and others write too."""
+        return None
+
+    def plan(self, jobs: Sequence[NewJob]) -> Plan:
+        """See :meth:`treppe.store.protocol.Store.plan`."""
+        plan = putting.plan(jobs, self._herald.word(jobs))
+        rows = None
+        while True:
+            try:
+                sql, params = next(plan) if rows is None else plan.send(rows)
+            except StopIteration as end:
+                answer: Put = end.value
+                return answer
+            rows = yield timed(sql, self._database.clock), params
+
+    def enlist(self, worker: int, name: str, lease: float) -> None:
+        """See :meth:`treppe.store.protocol.Store.enlist`."""
+        self._database.once_apart(SQL["worker_enlist"], (worker, name, float(lease)))
+
+    def renew(self, worker: int, lease: float) -> bool:
+        """See :meth:`treppe.store.protocol.Store.renew`."""
+        return bool(self._database.once_apart(SQL["worker_renew"], (worker, float(lease))))
+
+    def retire(self, worker: int) -> None:
+        """See :meth:`treppe.store.protocol.Store.retire`."""
+        self._database.once_apart(SQL["worker_retire"], (worker,))
+
+    def notes(self, id: str) -> Mapping[str, bytes]:
+        """See :meth:`treppe.store.protocol.Store.notes`."""
+        return dict(self._database.once(SQL["notes_get"], (id,)))
+
+    def get(self, id: str) -> Job | None:
+        """See :meth:`treppe.store.protocol.Store.get`."""
+        return self._database.read(lambda tx: reading.get(tx, id))
+
+    def find(self, wanted: Filter, after: int | None = None, n: int = 50) -> Page:
+        """See :meth:`treppe.store.protocol.Store.find`."""
+        return self._database.read(lambda tx: reading.find(tx, wanted, after, n))
+
+    def event(self, source: str, id: str) -> NewEvent | None:
+        """See :meth:`treppe.store.protocol.Store.event`."""
+        return self._database.read(lambda tx: reading.event(tx, source, id))
+
+    def backlog(self) -> Backlog:
+        """See :meth:`treppe.store.protocol.Store.backlog`."""
+        return self._database.read(reading.backlog)
+
+    def wait(self, timeout: float, bell: Bell) -> None:
+        """See :meth:`treppe.store.protocol.Store.wait`."""
+        waiters = self._here()
+        waiters.bells.add(bell)
+        listener = waiters.listener
+        if listener.open():  # whatever came before was not heard
+            return
+        until = time.monotonic() + min(timeout, listener.patience())
+        while self._rung == self._looked and not bell.rings:
+            left = until - time.monotonic()
+            if left <= 0:
+                return
+            listener.test()
+            bell.wait(left, listener.fd)
+            if listener.hear():
+                self._ring()
+
+    def migrate(self) -> list[str]:
+        """See :meth:`treppe.store.protocol.Store.migrate`."""
+        if self._database.read(migrating.is_current):  # a start never waits for a lock without need
+            return []
+        return self._database.write(migrating.migrate)
+
+    def close(self) -> None:
+        """See :meth:`treppe.store.protocol.Store.close`."""
+        self._database.close()
+        waiters, self._waiters = self._here(), _Waiters(self._database)
+        waiters.listener.close()
+
+    def _here(self) -> _Waiters:
+        if os.getpid() != self._waiters.pid:  # forked: bells, ear and their locks are the parent's
+            _abandoned.append(self._waiters)
+            self._waiters = _Waiters(self._database)
+        return self._waiters
+
+    def _ring(self) -> None:
+        self._rung += 1
+        waiters = self._here()
+        waiters.listener.stir()
+        for bell in tuple(waiters.bells):
+            bell.ring()
+
+
+_abandoned: list[_Waiters] = []

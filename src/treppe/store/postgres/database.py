@@ -142,6 +142,14 @@ class Database:
         """One statement that is a transaction of its own, in one round trip."""
         return self._again(lambda: self._with_any(lambda connection: self._one(connection, sql, params)))
 
+    def once_apart(self, sql: str, params: Sequence[Any] = ()) -> list[Row]:
+        """The same on the connection apart."""
+        return self._again(lambda: self._with_apart(lambda connection: self._one(connection, sql, params)))
+
+    def now(self) -> float:
+        """The database's clock."""
+        return self.clock() if self.clock else float(self.once(f"SELECT {NOW}::double precision")[0][0])
+
     def connect(self) -> Connection:
         """One more connection, for who keeps it; the caller closes it."""
         return connect(self.url)
