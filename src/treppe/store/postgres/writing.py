@@ -41,6 +41,10 @@ class Live(NamedTuple):
     queue: str
     due_at: float
     started_at: float | None
+    run_at: float
+    expires_at: float
+    repeat: int
+    max_crashes: int
 
     @property
     def state(self) -> State:

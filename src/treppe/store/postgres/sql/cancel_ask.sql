@@ -1,0 +1,1 @@
+UPDATE treppe.live SET cancel = true WHERE seq = ANY($1::bigint[])

@@ -1,0 +1,1 @@
+DELETE FROM treppe.dead WHERE seq = ANY($1::bigint[])

@@ -1,0 +1,7 @@
+-- Events that no job needs any more; a job that is about to refer to one has it locked.
+WITH old AS MATERIALIZED (
+  SELECT seq FROM treppe.event WHERE seq = ANY($1::bigint[]) ORDER BY seq FOR UPDATE SKIP LOCKED
+)
+DELETE FROM treppe.event e USING old o
+WHERE e.seq = o.seq AND NOT EXISTS (SELECT FROM treppe.job j WHERE j.event = e.seq)
+RETURNING e.seq
