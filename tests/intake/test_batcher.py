@@ -414,3 +414,17 @@ def test_the_same_event_in_one_batch_makes_its_jobs_once(store):
     assert sorted(put.events[0].duplicate for put in answers) == [False, True, True, True, True]
     assert store.backlog().accepted == 1
     assert store.get("shop:e1:crm").repeat is Repeat.SAFE
+
+
+def test_a_crowd_that_still_grows_is_put_together():
+    store = QuickStore()
+
+    async def scenario(batcher):
+        puts = []
+        for n in range(5):
+            puts.append(asyncio.create_task(batcher.put([job(id=f"j{n}")])))
+            await asyncio.sleep(0)  # a turn of the loop later comes the next
+        await asyncio.gather(*puts)
+
+    batched(store, scenario)
+    assert [len(call) for call in store.calls] == [5]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping, Sequence
-from functools import cache
+from functools import lru_cache
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -46,11 +46,9 @@ class Answer(msgspec.Struct, frozen=True):
         >>> Answer(200).wire()
         b'HTTP/1.1 200 OK\\r\\ncontent-length: 0\\r\\n\\r\\n'
         """
-        lines = [b"%b: %b\r\n" % pair for pair in (*more, *self.headers)]
-        close = b"connection: close\r\n" if self.last else b""
-        return b"%b%bcontent-length: %d\r\n%b\r\n%b" % (
-            _status_line(self.status), b"".join(lines), len(self.body), close, self.body,
-        )  # fmt: skip
+        lines = b"".join([b"%b: %b\r\n" % pair for pair in more])
+        head = _head_on_the_wire(self.status, self.headers, self.last)
+        return b"%b%bcontent-length: %d\r\n\r\n%b" % (head, lines, len(self.body), self.body)
 
     def head(self) -> MutableMapping[str, Any]:
         """The ASGI message that begins it."""
@@ -86,9 +84,11 @@ def our_trouble(detail: str, last: bool = False) -> Answer:
     return problem(503, detail, last=last, retry_after=RETRY_AFTER)
 
 
-@cache
-def _status_line(status: int) -> bytes:
-    return f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n".encode()
+@lru_cache(maxsize=256)
+def _head_on_the_wire(status: int, headers: tuple[tuple[bytes, bytes], ...], last: bool) -> bytes:
+    status_line = f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n".encode()
+    close = b"connection: close\r\n" if last else b""
+    return b"".join([status_line, *[b"%b: %b\r\n" % pair for pair in headers], close])
 
 
 _JSON: Final = ((b"content-type", b"application/json"),)

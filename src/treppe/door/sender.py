@@ -15,7 +15,7 @@ from treppe.config.words import did_you_mean
 from treppe.door import signature
 from treppe.door.answers import HeaderPairs
 from treppe.door.arrival import Arrival
-from treppe.door.fields import Field, field, first_of, fitting, joined
+from treppe.door.fields import MAX_TEXT, Field, field, first_of, fitting, joined
 from treppe.door.presets import PRESETS, Preset
 from treppe.door.where import condition
 from treppe.errors import ConfigError
@@ -106,7 +106,9 @@ class Sender:
         return ""
 
     def _job(self, event_id: str, key: str | None, destination: str, settings: dict[str, Any]) -> NewJob:
-        job_id = fitting(f"{self.name}:{event_id}:{destination}")
+        job_id = f"{self.name}:{event_id}:{destination}"
+        if len(job_id) > MAX_TEXT:
+            job_id = fitting(job_id)
         return NewJob(id=job_id, event=(self.name, event_id), key=key, **settings)
 
 

@@ -50,6 +50,7 @@ class Batcher:
         self._under_way: list[_Entry] = []
         self._loop: asyncio.AbstractEventLoop | None = None
         self._late: asyncio.TimerHandle | None = None
+        self._crowd = 0  # so many waited a turn ago
         self._closed = self._turn_comes = False
         self._pace = _Pace()
         self._thread = ThreadPoolExecutor(1, "treppe-intake")
@@ -108,10 +109,16 @@ class Batcher:
             loop.call_soon(self._turn, loop)
 
     def _turn(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Put what has come, unless something is being put already."""
+        """Put what has come, once a turn of the loop has brought nothing more and nothing is being put."""
         self._turn_comes = False
-        if self._under_way or not (batch := self._next_batch()):
+        if self._under_way or not self._waiting:
             return
+        if self._crowd < len(self._waiting) < self._most:
+            self._crowd = len(self._waiting)
+            self._come_soon(loop)
+            return
+        batch = self._next_batch()
+        self._crowd = 0
         ends = self._put_at_once(batch) if self._pace.is_quick() else None
         if ends is None:
             self._put_aside(batch, loop)
