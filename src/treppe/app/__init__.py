@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, Unpack, final, overload
@@ -25,7 +25,7 @@ from treppe.errors import ConfigError, NotFound, StoreError
 from treppe.intake import Intake, raise_conflicts
 from treppe.job import Job, NewJob, Placed
 from treppe.policy.pace import Limits, Pacer
-from treppe.store.protocol import Plan, Store
+from treppe.store.protocol import Store
 from treppe.store.sqlite import SQLiteStore
 from treppe.worker import Handler
 
@@ -170,23 +170,24 @@ class Treppe:
             app.enqueue_many(send_mail.using(id=f"mail:{n}").prepare(to, n) for n, to in orders)
         """
         jobs = list(jobs)
-        put = Intake(self.store).put(jobs) if within is None else guest.run(self._plan(jobs), within, self._home())
+        put = Intake(self.store).put(jobs) if within is None else guest.run(self._host(), jobs, within)
         return list(raise_conflicts(put).jobs)
 
     async def aenqueue_many(self, jobs: Iterable[NewJob], within: Any = None) -> list[Placed]:
         """The same for async code. Cancelled, it may have stored them; with the same ids it may be said again."""
         if within is None:
             return await asyncio.to_thread(self.enqueue_many, list(jobs))
-        put = await guest.arun(self._plan(list(jobs)), within, self._home())
+        store = await asyncio.to_thread(self._host) if self._store is None else self._store
+        put = await guest.arun(store, list(jobs), within)
         return list(raise_conflicts(put).jobs)
 
-    def _plan(self, jobs: Sequence[NewJob]) -> Plan:
-        """Statements for the caller's connection. None of ours is opened: it would wait for the caller's lock."""
-        return Intake(self._store or open_store(self._url, migrate=False)).plan(jobs)
+    def _host(self) -> Store:
+        """The store that gives statements for the caller's connection.
 
-    def _home(self) -> guest.Home:
-        """Where a connection of the caller's must lead to."""
-        return guest.Home("sqlite", self.file)
+        A file is not opened for it, not even to make its tables: that would wait for the lock the caller may hold.
+        """
+        in_a_file = self._url.lower().startswith("sqlite")
+        return self._store or (open_store(self._url, migrate=False) if in_a_file else self.store)
 
     def job(self, id: str) -> Job:
         """One job with its state and history; NotFound."""

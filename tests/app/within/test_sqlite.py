@@ -11,7 +11,7 @@ import aiosqlite
 import pytest
 
 from treppe import Conflict, InvalidJob, StoreError, StoreUnavailable, Treppe, Unsupported
-from treppe.app import open_store, within
+from treppe.app import open_store
 from treppe.testing.kit import drain
 
 AUTOCOMMIT = "this connection is in autocommit: the job would commit alone, whatever becomes of your order"
@@ -226,7 +226,7 @@ def test_whatever_statement_fails_the_job_is_there_whole_or_not_at_all(app, mail
     assert n > 6
 
 
-def test_a_transaction_that_sqlite_rolled_back_by_itself_is_told(app, mail, file, connection):
+def test_a_transaction_that_sqlite_rolled_back_by_itself_is_told(app, mail, monkeypatch, connection):
     """On some errors nothing is left to roll back to."""
     an_order(connection)
 
@@ -234,8 +234,9 @@ def test_a_transaction_that_sqlite_rolled_back_by_itself_is_told(app, mail, file
         yield "ROLLBACK", ()
         yield "INSERT INTO nowhere VALUES (1)", ()
 
+    monkeypatch.setattr(app.store, "plan", lambda jobs: plan())
     with pytest.raises(StoreUnavailable, match="no such table: nowhere"):
-        within.run(plan(), connection, within.Home(file=file))
+        mail.using(within=connection).enqueue("ada")
     assert not connection.in_transaction
 
 

@@ -6,36 +6,36 @@ type: nothing is imported for it. One module per family of drivers.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
 
 from treppe.app.within import asyncpg, django, psycopg, psycopg2, sqlalchemy, sqlite
-from treppe.app.within.steps import Home
+from treppe.app.within.home import Home, ahome_of, home_of
 from treppe.app.within.trouble import told
 from treppe.errors import Unsupported
-from treppe.store.protocol import Plan, Put
+from treppe.intake import Intake
+from treppe.job import NewJob
+from treppe.store.protocol import Plan, Put, Store
 
-__all__ = ["Home", "arun", "run"]
 
+def run(store: Store, jobs: Sequence[NewJob], connection: Any) -> Put:
+    """Store the jobs on a connection for plain code, in the transaction it is in.
 
-def run(plan: Plan, connection: Any, home: Home) -> Put:
-    """Carry the plan out on a connection for plain code, in the transaction it is in.
-
-    ``home`` is where the jobs are: the connection must be to the same database. Unsupported for what is no such
-    connection, and in autocommit; StoreUnavailable and StoreError for trouble with it. Where the database itself asks
-    for the whole transaction anew (a serialization failure, a deadlock), the driver's own error comes through.
+    Unsupported for what is no such connection, and in autocommit; StoreError for one to another database than the
+    store's, and for other trouble with it; StoreUnavailable for what may pass. Where the database asks for the whole
+    transaction anew (a serialization failure, a deadlock), the driver's own error comes through.
     """
     kind = _kind_of(connection)
     if kind in ASYNC:
         raise Unsupported(f"a {_name(connection)} is for async code: await aenqueue(…) instead of enqueue(…)")
     if kind not in PLAIN:
         raise Unsupported(_unknown(connection))
+    plan = Intake(store).plan(jobs)
     with told():
-        return PLAIN[kind](plan, connection, home)
+        return PLAIN[kind](plan, connection, home_of(store))
 
 
-async def arun(plan: Plan, connection: Any, home: Home) -> Put:
+async def arun(store: Store, jobs: Sequence[NewJob], connection: Any) -> Put:
     """The same on a connection for async code."""
     kind = _kind_of(connection)
     if kind in PLAIN:
@@ -45,10 +45,9 @@ async def arun(plan: Plan, connection: Any, home: Home) -> Put:
         )
     if kind not in ASYNC:
         raise Unsupported(_unknown(connection))
-    if home.dialect == "postgresql":
-        await asyncio.to_thread(home.place, False)
+    plan = Intake(store).plan(jobs)
     with told():
-        return await ASYNC[kind](plan, connection, home)
+        return await ASYNC[kind](plan, connection, await ahome_of(store))
 
 
 Kind = tuple[str, str]

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from treppe.app.within.home import Home
 from treppe.app.within.postgres import checked
-from treppe.app.within.steps import Home, Row, acarry, in_autocommit
+from treppe.app.within.steps import Row, acarry, in_autocommit
 from treppe.store.protocol import Plan, Put
 
 

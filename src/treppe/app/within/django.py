@@ -7,7 +7,8 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from treppe.app.within import postgres, sqlite
-from treppe.app.within.steps import Home, Row, Steps, carry, in_autocommit
+from treppe.app.within.home import Home
+from treppe.app.within.steps import Row, Steps, carry, in_autocommit
 from treppe.store.protocol import Plan, Put
 
 

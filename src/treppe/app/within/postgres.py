@@ -12,28 +12,18 @@ from functools import lru_cache
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from treppe.app.within.steps import Home, Row, Steps, elsewhere
+from treppe.app.within.home import PLACE, Home, elsewhere
+from treppe.app.within.steps import Row, Steps
 from treppe.store.protocol import Plan
-
-PLACE = """
-SELECT current_database()::text, d.oid::bigint, n.oid::bigint, n.xmin::text, obj_description(n.oid, 'pg_namespace')
-FROM pg_catalog.pg_database d LEFT JOIN pg_catalog.pg_namespace n ON n.nspname = 'treppe'
-WHERE d.datname = current_database()
-"""
-"""Which database this is, and which schema of Treppe's. Catalogs only: anybody may read them, whatever is granted.
-
-Its names do not tell: a pooler may call it otherwise. The last three are the same in a copy only if the whole server
-is one.
-"""
 
 
 def checked(plan: Plan, home: Home, raw: Any) -> Steps:
     """The plan, if the connection is to the database of the jobs. That is asked once a connection, not once a job."""
     home.refuse_other("postgresql")
-    ours = home.place(False)
-    if ours is not None and _seen.get(raw) != ours:
+    ours = home.place()
+    if _seen.get(raw) != ours:
         (theirs,) = yield PLACE, ()
-        if theirs != ours and theirs != (ours := home.place(True)):  # the tables may have been made anew since
+        if theirs != ours and theirs != (ours := home.place(again=True)):  # the tables may have been made anew since
             raise elsewhere(*_told_apart(theirs, ours))
         _seen[raw] = theirs
     return (yield from plan)
@@ -68,7 +58,7 @@ def _named(sql: str) -> str:
     return re.sub(r"\$(\d+)", r"%(p\1)s", sql.replace("%", "%%"))
 
 
-def _told_apart(theirs: Row, ours: Row | None) -> tuple[str, str]:
-    if ours and theirs[0] != ours[0]:
+def _told_apart(theirs: Row, ours: Row) -> tuple[str, str]:
+    if theirs[0] != ours[0]:
         return f'the database "{theirs[0]}"', f'in "{ours[0]}"'
     return f'another database "{theirs[0]}"', "in one of the same name"

@@ -6,8 +6,9 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from treppe.app.within.home import Home
 from treppe.app.within.postgres import checked, named, plain
-from treppe.app.within.steps import Home, Row, carry, in_autocommit
+from treppe.app.within.steps import Row, carry, in_autocommit
 from treppe.errors import Unsupported
 from treppe.store.protocol import Plan, Put
 

@@ -11,7 +11,8 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Final
 
 from treppe.app.within import postgres, sqlite
-from treppe.app.within.steps import Home, Row, Steps, carry, in_autocommit
+from treppe.app.within.home import Home
+from treppe.app.within.steps import Row, Steps, carry, in_autocommit
 from treppe.errors import Unsupported
 from treppe.store.protocol import Plan, Put
 
@@ -87,9 +88,10 @@ def _on_postgres(plan: Plan, connection: Any, home: Home) -> tuple[Steps, Abstra
 
 
 def _on_sqlite(plan: Plan, connection: Any, home: Home) -> tuple[Steps, AbstractContextManager[None]]:
-    driver = connection.connection.driver_connection
+    beneath = connection.connection
+    driver = beneath.driver_connection
     if connection.dialect.is_async:
-        autocommit = connection.connection.dbapi_connection.await_(sqlite.autocommit_of(driver, driver._conn))  # noqa: SLF001
+        autocommit = beneath.dbapi_connection.run_async(lambda one: sqlite.autocommit_of(one, one._conn))  # noqa: SLF001
     else:
         autocommit = getattr(driver, "autocommit", sqlite.LEGACY)
     begin = sqlite.beginning(driver, autocommit, NO_AUTOCOMMIT)

@@ -12,7 +12,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from treppe.app.within.steps import Home, Row, Steps, acarry, carry, elsewhere, in_autocommit
+from treppe.app.within.home import Home, elsewhere
+from treppe.app.within.steps import Row, Steps, acarry, carry, in_autocommit
 from treppe.store.protocol import Plan, Put
 
 

@@ -3,45 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Generator, Sequence
-from pathlib import Path
 from typing import Any
 
-import msgspec
-
-from treppe.errors import StoreError, Unsupported
+from treppe.errors import Unsupported
 from treppe.store.protocol import Put, Statement
 
 Row = tuple[Any, ...]
 Steps = Generator[Statement, list[Row], Put]
-
-DATABASES = {"postgresql": "PostgreSQL", "sqlite": "SQLite"}
-
-
-class Home(msgspec.Struct, frozen=True):
-    """Where the jobs are: in a file of SQLite (None where it is not known), or in PostgreSQL.
-
-    ``place(again)`` asks the jobs' database which one it is (see postgres.PLACE); None when it does not answer now.
-    """
-
-    dialect: str = "sqlite"
-    file: Path | None = None
-    place: Callable[[bool], Row | None] = lambda again: None
-
-    def refuse_other(self, dialect: str) -> None:
-        """StoreError when the caller's connection is to another kind of database."""
-        if dialect not in DATABASES:
-            raise Unsupported(f"within= cannot use a connection to {dialect}: Treppe has no store there")
-        if dialect != self.dialect:
-            ours = "in PostgreSQL" if self.file is None else f"in {self.file}"
-            raise elsewhere(DATABASES[dialect], ours)
-
-
-def elsewhere(theirs: object, ours: object) -> StoreError:
-    """The error for a connection that could not commit the jobs."""
-    return StoreError(
-        f"your connection is to {theirs}, the jobs are {ours}. "
-        "To commit together they must share one database: name yours as the store"
-    )
 
 
 def in_autocommit(cure: str) -> Unsupported:
