@@ -9,7 +9,7 @@ import pytest
 
 from tests.worker.support import LEASE, a_worker, claimed, in_loop, numbered, put, states, sync, until, working
 from treppe.errors import StoreUnavailable
-from treppe.job import Event
+from treppe.job import Event, Kind
 from treppe.settle import AFTER_LAPSE
 from treppe.upkeep import Upkeep
 
@@ -87,6 +87,29 @@ def test_a_worker_whose_lease_was_lost_goes_on_under_another_name(store, caplog)
         put(store, "second")
         until(lambda: states(store, "second") == {"done"})
     assert "the lease was lost; going on under a new identity" in caplog.text
+
+
+def test_coroutines_of_a_lost_lease_are_cancelled_and_their_jobs_go_back(store):
+    """Others may have them by now; a thread cannot be ended, a coroutine can."""
+    began, cancelled = [], threading.Event()
+
+    async def wait_the_first_time(run):
+        began.append(run.claim.token)
+        if len(began) == 1:
+            try:
+                await asyncio.Event().wait()
+            finally:
+                cancelled.set()
+
+    put(store, "job")
+    with working(store, {"task": in_loop(wait_the_first_time)}) as worker:
+        until(lambda: began)
+        store.retire(worker._lease.worker)
+        until(cancelled.is_set)
+        until(lambda: states(store, "job") == {"done"})
+    assert len(set(began)) == 2
+    released = store.get("job").history[0]
+    assert (released.kind, released.error) == (Kind.RELEASED, "the lease was lost")
 
 
 @pytest.mark.parametrize("error", [StoreUnavailable("busy"), RuntimeError("a fault of the adapter")])

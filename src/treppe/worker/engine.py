@@ -324,25 +324,25 @@ class Worker:
             crew.return_unstarted()
         while self._held and time.monotonic() < until:
             self._collect()
-            self._try_to_settle()
+            self._could_settle()
             if self._held:
                 self._bell.wait(0.2)
         for run in list(self._held.values()):
             self._crews[run.handler.in_loop].give_up(run, partial(released, "the worker was stopped"))
         self._collect()
         give_up = time.monotonic() + 5.0
-        while self._unwritten and time.monotonic() < give_up:
-            self._try_to_settle()
-            if self._unwritten:
-                self._bell.clear()
-                self._bell.wait(0.2)
+        while not self._could_settle() and time.monotonic() < give_up:
+            self._bell.clear()
+            self._bell.wait(0.2)
 
-    def _try_to_settle(self) -> None:
+    def _could_settle(self) -> bool:
         try:
             self._give_back_unseen()
             self._settle_rest()
         except Exception as error:
             log.warning("could not settle yet: %s", error)
+            return False
+        return True
 
     def _tasks_of(self, in_loop: bool) -> frozenset[str]:
         return frozenset(name for name, handler in self._handlers.items() if handler.in_loop == in_loop)
