@@ -8,7 +8,7 @@ from typing import Any
 
 from treppe.app.within import postgres, sqlite
 from treppe.app.within.home import Home
-from treppe.app.within.steps import Row, Steps, carry, in_autocommit
+from treppe.app.within.steps import Row, Steps, carry, in_autocommit, without_comments
 from treppe.store.protocol import Plan, Put
 
 
@@ -38,10 +38,10 @@ def _steps(plan: Plan, connection: Any, home: Home) -> tuple[Steps, AbstractCont
     raw = connection.connection
     if connection.vendor != "sqlite":
         return postgres.checked(plan, home, raw), nullcontext()
-    begin = sqlite.beginning(raw, sqlite.LEGACY, _begin_first(connection))
-    return sqlite.guarded(plan, home.file, begin), sqlite.texts_as_str(raw)
+    steps = sqlite.guarded(plan, home.file, lambda: sqlite.beginning(raw, sqlite.LEGACY, _begin_first(connection)))
+    return steps, sqlite.texts_as_str(raw)
 
 
 def _with_percents(sql: str, parameters: Sequence[Any]) -> tuple[str, Sequence[Any] | None]:
     """As Django wants it, which writes the question marks back."""
-    return (sql.replace("%", "%%").replace("?", "%s"), parameters) if parameters else (sql, None)
+    return (without_comments(sql).replace("%", "%%").replace("?", "%s"), parameters) if parameters else (sql, None)

@@ -13,7 +13,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from treppe.app.within.home import PLACE, Home, elsewhere
-from treppe.app.within.steps import Row, Steps
+from treppe.app.within.steps import Row, Steps, without_comments
 from treppe.store.protocol import Plan
 
 
@@ -55,7 +55,7 @@ _seen: WeakKeyDictionary[Any, Row] = WeakKeyDictionary()
 
 @lru_cache(256)
 def _named(sql: str) -> str:
-    return re.sub(r"\$(\d+)", r"%(p\1)s", sql.replace("%", "%%"))
+    return re.sub(r"\$(\d+)", r"%(p\1)s", without_comments(sql).replace("%", "%%"))
 
 
 def _told_apart(theirs: Row, ours: Row) -> tuple[str, str]:

@@ -64,8 +64,9 @@ WRITTEN: Final[dict[str, Callable[[str, Sequence[Any]], Written]]] = {
 NO_AUTOCOMMIT: Final = 'Take a connection whose isolation_level is not "AUTOCOMMIT"'
 
 
-def _options(parameters: Sequence[Any]) -> dict[str, bool]:
-    return {} if parameters else {"no_parameters": True}
+def _options(parameters: Sequence[Any]) -> dict[str, Any]:
+    """No cursor on the server, whatever the connection is set to: it takes nothing that writes."""
+    return {"stream_results": False, "yield_per": None, "no_parameters": not parameters}
 
 
 def _connection_of(session: Any) -> Any:
@@ -94,5 +95,5 @@ def _on_sqlite(plan: Plan, connection: Any, home: Home) -> tuple[Steps, Abstract
         autocommit = beneath.dbapi_connection.run_async(lambda one: sqlite.autocommit_of(one, one._conn))  # noqa: SLF001
     else:
         autocommit = getattr(driver, "autocommit", sqlite.LEGACY)
-    begin = sqlite.beginning(driver, autocommit, NO_AUTOCOMMIT)
-    return sqlite.guarded(plan, home.file, begin), sqlite.texts_as_str(driver)
+    steps = sqlite.guarded(plan, home.file, lambda: sqlite.beginning(driver, autocommit, NO_AUTOCOMMIT))
+    return steps, sqlite.texts_as_str(driver)

@@ -7,7 +7,7 @@ the caller's connection shapes rows and texts does not matter.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -23,8 +23,9 @@ def run(plan: Plan, connection: Any, home: Home) -> Put:
     with texts_as_str(connection):
         cursor = connection.cursor()
         cursor.row_factory = None
-        begin = beginning(connection, getattr(connection, "autocommit", LEGACY))
-        return carry(guarded(plan, home.file, begin), lambda sql, values: cursor.execute(sql, values).fetchall())
+        autocommit = getattr(connection, "autocommit", LEGACY)
+        steps = guarded(plan, home.file, lambda: beginning(connection, autocommit))
+        return carry(steps, lambda sql, values: cursor.execute(sql, values).fetchall())
 
 
 async def arun(plan: Plan, connection: Any, home: Home) -> Put:
@@ -39,8 +40,8 @@ async def arun(plan: Plan, connection: Any, home: Home) -> Put:
             rows: list[Row] = await cursor.fetchall()
             return rows
 
-        begin = beginning(connection, await autocommit_of(connection, cursor.connection))
-        return await acarry(guarded(plan, home.file, begin), execute)
+        autocommit = await autocommit_of(connection, cursor.connection)
+        return await acarry(guarded(plan, home.file, lambda: beginning(connection, autocommit)), execute)
 
 
 LEGACY = -1
@@ -49,11 +50,14 @@ LEGACY = -1
 BEGIN_FIRST = 'Begin a transaction first: connection.execute("BEGIN IMMEDIATE")'
 
 
-def guarded(plan: Plan, file: Path | None, begin: str) -> Steps:
-    """The plan within a savepoint, if the connection is to the file; *begin* begins a transaction, where not empty."""
+def guarded(plan: Plan, file: Path | None, begin: Callable[[], str]) -> Steps:
+    """The plan within a savepoint, if the connection is to the file. *begin* says how to begin, see beginning().
+
+    It is asked after the first statement, by which whatever is on top of the driver may have begun by itself.
+    """
     _refuse_other_file((yield "PRAGMA database_list", ()), file)
-    if begin:
-        yield begin, ()
+    if statement := begin():
+        yield statement, ()
     yield "SAVEPOINT treppe", ()
     try:
         put = yield from plan

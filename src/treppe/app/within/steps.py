@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from typing import Any
 
@@ -17,6 +18,11 @@ def in_autocommit(cure: str) -> Unsupported:
     return Unsupported(
         f"this connection is in autocommit: the job would commit alone, whatever becomes of your order. {cure}"
     )
+
+
+def without_comments(sql: str) -> str:
+    """The statement without its lines of comment: a placeholder there would be filled in, too."""
+    return re.sub(r"(?m)^\s*--.*\n?", "", sql)
 
 
 def carry(steps: Steps, execute: Callable[[str, Sequence[Any]], list[Row]]) -> Put:
