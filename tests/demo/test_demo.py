@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from tests.demo.support import changed, good_friday, within
-from treppe.demo import main, run
+from treppe.demo import Play, main, naively, queued_on, run
 from treppe.demo.friday import Friday, friday
 from treppe.demo.processes import Failed
 from treppe.demo.reconcile import Evidence, Figures, Result, reconcile
@@ -38,18 +38,18 @@ KEPT = good_friday()
 BROKEN = changed(KEPT, posted=[msgspec.structs.replace(KEPT.posted[0], status=503), *KEPT.posted[1:]])
 
 
-def carried_out(day: Friday, folder: Path, naive: bool) -> Result:
+def carried_out(day: Friday, folder: Path, play: Play) -> Result:
     results = []
 
     async def story() -> None:
-        results.append(await run(day, folder, Screen(), naive))
+        results.append(await run(day, folder, Screen(), play))
 
     within(120, story)
     return results[0]
 
 
 def test_without_a_queue_orders_are_lost_and_doubled(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    result = carried_out(SHORT, tmp_path, naive=True)
+    result = carried_out(SHORT, tmp_path, naively)
     assert result.figures.lost > 0
     assert result.figures.duplicates_at_remote > 0
     assert result.figures.promises_broken >= 4
@@ -60,7 +60,7 @@ def test_without_a_queue_orders_are_lost_and_doubled(tmp_path: Path, capsys: pyt
 
 
 def test_with_treppe_every_promise_is_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    result = carried_out(SHORT, tmp_path, naive=False)
+    result = carried_out(SHORT, tmp_path, queued_on("sqlite", tmp_path))
     assert [promise for promise in result.promises if not promise.kept] == []
     assert result.figures.accepted >= SHORT.orders
     assert result.figures.delivered["mail"] == result.figures.accepted
@@ -97,7 +97,7 @@ def test_the_exit_code_tells_whether_a_promise_was_broken(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ):
-    async def no_run(day: Friday, folder: Path, screen: Screen, naive: bool) -> Result:
+    async def no_run(day: Friday, folder: Path, screen: Screen, play: Play) -> Result:
         return reconcile(evidence)
 
     monkeypatch.setattr("treppe.demo.run", no_run)
@@ -107,8 +107,28 @@ def test_the_exit_code_tells_whether_a_promise_was_broken(
     assert ("BROKEN  every order is accepted" in printed) == (evidence is BROKEN)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--store", "mysql"], "Write sqlite, postgres, or a URL"),
+        (["--restart-store"], "Add --store postgres"),
+        (["--restart-store", "--store", "postgresql://x@127.0.0.1/x"], "Add --store postgres"),
+    ],
+)
+def test_a_store_that_cannot_be_is_told_with_the_cure(
+    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+):
+    assert main(arguments) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_a_database_that_lets_nobody_in_is_told_in_a_sentence(capsys: pytest.CaptureFixture[str]):
+    assert main(["--orders", "20", "--store", "postgresql://nobody@127.0.0.1:1/nothing"]) == 1
+    assert "the database does not let us in" in capsys.readouterr().err
+
+
 def test_a_run_that_hangs_is_told_in_a_sentence(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
-    async def hangs(day: Friday, folder: Path, screen: Screen, naive: bool) -> Result:
+    async def hangs(day: Friday, folder: Path, screen: Screen, play: Play) -> Result:
         raise Failed("after 9 s the shop had not ended")
 
     monkeypatch.setattr("treppe.demo.run", hangs)
@@ -117,7 +137,7 @@ def test_a_run_that_hangs_is_told_in_a_sentence(monkeypatch: pytest.MonkeyPatch,
 
 
 def test_the_folder_is_kept_when_asked_for(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
-    async def writes(day: Friday, folder: Path, screen: Screen, naive: bool) -> Result:
+    async def writes(day: Friday, folder: Path, screen: Screen, play: Play) -> Result:
         (folder / "a").touch()
         return reconcile(KEPT)
 

@@ -16,7 +16,7 @@ def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
     for variable in (KEY_VARIABLE, *VARIABLES.values()):
         monkeypatch.setenv(variable, "a secret of this test, long enough")
     path = tmp_path / "treppe.toml"
-    path.write_text(treppe_toml(Friday(), PORTS))
+    path.write_text(treppe_toml(Friday(), PORTS, "sqlite:///friday.db"))
     return load(path)
 
 

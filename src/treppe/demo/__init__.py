@@ -10,6 +10,7 @@ import asyncio
 import shutil
 import signal
 import tempfile
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import click
@@ -17,6 +18,7 @@ import msgspec
 
 from treppe.demo import unqueued
 from treppe.demo.friday import Friday, friday
+from treppe.demo.ground import POSTGRES, SQLITE, YOURS, ground
 from treppe.demo.processes import Children, Failed
 from treppe.demo.reconcile import Evidence, Result, reconcile
 from treppe.demo.report import scenario, table
@@ -47,16 +49,28 @@ def main(argv: list[str]) -> int:
 @click.option("--naive", is_flag=True, help="Without a queue: see what is lost and doubled.")
 @click.option("--json", "as_json", is_flag=True, help="The reconciliation as one JSON object on the last line.")
 @click.option("--keep", is_flag=True, help="Keep the folder with ledgers, logs, settings and store.")
-def _command(orders: int, seed: int, naive: bool, as_json: bool, keep: bool) -> int:
+@click.option(
+    "--store",
+    default=SQLITE,
+    show_default=True,
+    metavar="sqlite|postgres|URL",
+    callback=lambda context, option, value: _known_store(value),
+    help="On what: a file, a PostgreSQL server of the demo's own, or yours (postgresql://…, an empty database).",
+)
+@click.option("--restart-store", is_flag=True, help="Restart the store in the middle (with --store postgres).")
+def _command(orders: int, seed: int, naive: bool, as_json: bool, keep: bool, store: str, restart_store: bool) -> int:
     """The promotion Friday: everything at once, and nothing lost.
 
     Exit code 0: every promise kept (with --naive: the run was carried out). 1: a promise was broken.
     """
+    if restart_store and store != POSTGRES:
+        raise click.UsageError("only a server of the demo's own can be restarted. Add --store postgres")
     day, screen = friday(orders, seed), Screen()
     folder = Path(tempfile.mkdtemp(prefix="treppe-friday-"))
     try:
         screen.print(scenario(day, naive))
-        result = asyncio.run(_run_until_told_to_stop(day, folder, screen, naive))
+        play = naively if naive else queued_on(store, folder, keep, restart_store)
+        result = asyncio.run(_run_until_told_to_stop(day, folder, screen, play))
     except Failed as failed:
         cure = "" if keep else "\nWith --keep its folder stays: logs, ledgers, settings and store."
         raise click.ClickException(f"the Friday could not be brought to its end: {failed}{cure}") from failed
@@ -68,7 +82,11 @@ def _command(orders: int, seed: int, naive: bool, as_json: bool, keep: bool) -> 
     return BROKEN if result.figures.promises_broken and not naive else 0
 
 
-async def run(day: Friday, folder: Path, screen: Screen, naive: bool) -> Result:
+Play = Callable[[Stage], Awaitable[Evidence]]
+"""Plays the day on a stage."""
+
+
+async def run(day: Friday, folder: Path, screen: Screen, play: Play) -> Result:
     """One whole Friday in this folder. Raises :class:`~treppe.demo.processes.Failed`; ends every process it started."""
     told = a_day(day, folder)
     async with Children(folder, environment(told)) as children:
@@ -76,24 +94,38 @@ async def run(day: Friday, folder: Path, screen: Screen, naive: bool) -> Result:
         await stage.open()
         try:
             async with asyncio.timeout(day.longest):
-                return reconcile(await _play(stage, naive))
+                return reconcile(await play(stage))
         except TimeoutError:
             raise Failed(f"it took longer than {day.longest:.0f} s. {stage.where_it_stands()}") from None
 
 
-async def _play(stage: Stage, naive: bool) -> Evidence:
-    if naive:
-        return await unqueued.play(stage)
+async def naively(stage: Stage) -> Evidence:
+    """Without a queue."""
+    return await unqueued.play(stage)
+
+
+def queued_on(store: str, folder: Path, keep: bool = False, restart_store: bool = False) -> Play:
+    """With Treppe, on the store that is named: ``sqlite``, ``postgres`` or a URL."""
     from treppe.demo import queued
 
-    return await queued.play(stage)
+    async def play(stage: Stage) -> Evidence:
+        with ground(store, folder, keep) as its_ground:
+            return await queued.play(stage, its_ground, restart_store)
+
+    return play
 
 
-async def _run_until_told_to_stop(day: Friday, folder: Path, screen: Screen, naive: bool) -> Result:
+def _known_store(value: str) -> str:
+    if value not in (SQLITE, POSTGRES) and not value.startswith(YOURS):
+        raise click.BadParameter(f"{value!r} is not known. Write sqlite, postgres, or a URL: postgresql://…")
+    return value
+
+
+async def _run_until_told_to_stop(day: Friday, folder: Path, screen: Screen, play: Play) -> Result:
     running = asyncio.current_task()
     if running:
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, running.cancel)
-    return await run(day, folder, screen, naive)
+    return await run(day, folder, screen, play)
 
 
 def _stopped(code: int) -> int:

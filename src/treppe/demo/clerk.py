@@ -15,6 +15,9 @@ from treppe.demo.friday import event_in
 from treppe.demo.processes import Failed
 from treppe.demo.wire import Answer, Client
 
+BUSY = 503
+"""The board's store is away; a human tries again in a moment."""
+
 Happened = Callable[[str, str], bool]
 """Did it take effect? Asked with the event's id and the destination."""
 
@@ -60,7 +63,8 @@ class Clerk:
 
     async def log_in(self) -> None:
         """Through the form, as everybody."""
-        form = {**self._login, "csrf": (await self._page("/board/login")).csrf}
+        page = await self._page("/board/login")
+        form = {**self._login, "csrf": page.csrf if page else ""}
         answer = await self._call("POST", "/board/login", form)
         if answer.status not in (200, 302, 303) or not self._cookies:
             raise Failed(f"the board let nobody in: {answer.status} {answer.body[:200].decode(errors='replace')}")
@@ -68,14 +72,20 @@ class Clerk:
     async def settle(self, happened: Happened) -> dict[Row, str]:
         """Decide everything on the page of unclear jobs; returns what was pressed for which job."""
         page = await self._page("/board/unclear")
+        if page is None:
+            return {}
         true = {row for row in page.rows if happened(event_in(row.id), row.id.rpartition(":")[2])}
-        pressed = {row: "confirm" if row in true else "revive" for row in page.rows}
-        for row, event in pressed.items():
+        pressed: dict[Row, str] = {}
+        for row in page.rows:
+            event = "confirm" if row in true else "revive"
             words = "it is in their ledger" if event == "confirm" else "their ledger knows nothing of it"
             form = {"csrf": page.csrf, "id": row.id, "token": row.token, "event": event, "note": words}
             answer = await self._call("POST", "/board/act", form)
+            if answer.status == BUSY:
+                break
             if answer.status not in (200, 302, 303):
                 raise Failed(f"the board refused {event!r} for {row.id} with {answer.status}")
+            pressed[row] = event
         self.acts |= pressed
         return pressed
 
@@ -83,8 +93,11 @@ class Clerk:
         """Close the browser."""
         await self._board.close()
 
-    async def _page(self, path: str) -> Page:
+    async def _page(self, path: str) -> Page | None:
+        """A page of the board; None while its store is away."""
         answer = await self._call("GET", path)
+        if answer.status == BUSY:
+            return None
         if not answer.good:
             raise Failed(f"the board answers {answer.status} at {path}")
         return Page(answer.body.decode())

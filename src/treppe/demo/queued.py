@@ -9,11 +9,13 @@ from treppe.app import open_store
 from treppe.demo.child import free_port
 from treppe.demo.clerk import Clerk
 from treppe.demo.friday import DESTINATIONS
+from treppe.demo.ground import Ground
 from treppe.demo.processes import Child, Failed
 from treppe.demo.reconcile import Evidence, Kill
-from treppe.demo.settings import KEY_VARIABLE, STORE, USER, treppe_toml
+from treppe.demo.settings import KEY_VARIABLE, USER, treppe_toml
 from treppe.demo.stage import Stage
 from treppe.demo.wire import Client
+from treppe.errors import StoreUnavailable
 from treppe.eyes.measure import Figures
 from treppe.job import Job
 from treppe.policy.pace import Pacer
@@ -23,17 +25,18 @@ INSIDE = 2
 """So many calls are inside accounting when their worker is killed: one that has acted, and one that never will."""
 
 
-async def play(stage: Stage) -> Evidence:
+async def play(stage: Stage, ground: Ground, restart_store: bool = False) -> Evidence:
     """Start Treppe, let the Friday happen, and bring home the evidence."""
     door = free_port()
     stage.ports({"door": door})
     settings = stage.folder / "treppe.toml"
-    settings.write_text(treppe_toml(stage.day.friday, stage.day.ports))
+    settings.write_text(treppe_toml(stage.day.friday, stage.day.ports, ground.url))
     up = await start_treppe(stage, "up")
     await ready(stage, door)
-    store = await asyncio.to_thread(open_store, f"sqlite:///{stage.folder / STORE}")
+    store = await asyncio.to_thread(open_store, ground.url)
     try:
-        return await Queued(stage, store, Clerk(door, USER, stage.day.secrets["board"])).play(up)
+        queued = Queued(stage, store, Clerk(door, USER, stage.day.secrets["board"]))
+        return await queued.play(up, ground if restart_store else None)
     finally:
         store.close()
 
@@ -69,8 +72,8 @@ class Queued:
         self._figures = Figures(store, Pacer({}), keep=0.5)
         self._shop: Child | None = None
 
-    async def play(self, up: Child) -> Evidence:
-        """From the first order to the last alert."""
+    async def play(self, up: Child, restarts: Ground | None) -> Evidence:
+        """From the first order to the last alert; with *restarts* its store is gone for a moment in the middle."""
         work = await start_treppe(self.stage, "work")
         await self.clerk.log_in()
         self.stage.chores += [self._measure, self._settle_by_hand, self._stop_the_shop_when_it_may]
@@ -79,6 +82,8 @@ class Queued:
         await self.stage.pause(self.friday.restart_after)
         again = await start_treppe(self.stage, "work-again")
         self.stage.screen.say(f"worker {again.pid} is started in its place")
+        if restarts:
+            await self._restart(restarts)
         await self.stage.until(self._all_done, "not everything had come to its end", self.friday.longest)
         await self._wait_for_alerts()
         await self.clerk.leave()
@@ -99,8 +104,16 @@ class Queued:
         await control.close()
         return Kill(worker.name, at)
 
+    async def _restart(self, ground: Ground) -> None:
+        began = time.monotonic()
+        await ground.restart()
+        self.stage.screen.say(f"the store was stopped and is back after {time.monotonic() - began:.1f} s")
+
     async def _measure(self) -> None:
-        self.stage.figures = now = await asyncio.to_thread(self._figures.summary)
+        try:
+            self.stage.figures = now = await asyncio.to_thread(self._figures.summary)
+        except StoreUnavailable:  # it is being restarted
+            return
         self.peak_backlog = max(self.peak_backlog, now.open)
         self.peak_age = max(self.peak_age, now.oldest_age_s or 0.0)
 

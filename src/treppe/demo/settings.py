@@ -8,14 +8,13 @@ from treppe.config.parse import say_duration
 from treppe.demo.friday import DESTINATIONS, Day, Friday
 from treppe.demo.wire import HOST
 
-STORE = "friday.db"
 USER = "clerk"
 KEY_VARIABLE = "FRIDAY_API_KEY"
 VARIABLES = {"shop": "FRIDAY_SHOP_SECRET", "alerts": "FRIDAY_ALERT_SECRET", "board": "FRIDAY_BOARD_PASSWORD"}
 """The environment variables that hold the secrets of a :class:`~treppe.demo.friday.Day`."""
 
 TEMPLATE = """\
-store = "sqlite:///{store}"
+store = "{store}"
 
 [source.shop]
 preset = "shopify"
@@ -68,17 +67,17 @@ allow_http = true
 allow_networks = ["{HOST}/32"]"""
 
 
-def treppe_toml(day: Friday, ports: Mapping[str, int]) -> str:
-    """The file, for the ports of this run.
+def treppe_toml(day: Friday, ports: Mapping[str, int], store: str) -> str:
+    """The file, for the ports and the store of this run.
 
-    >>> text = treppe_toml(Friday(), dict.fromkeys((*DESTINATIONS, "alerts", "smtp", "door"), 18000))
+    >>> text = treppe_toml(Friday(), dict.fromkeys((*DESTINATIONS, "alerts", "smtp", "door"), 18000), "sqlite:///friday.db")
     >>> 'rate = "375/15s"' in text and 'backoff = { base = "500ms", factor = 2 }' in text
     True
     """
     return TEMPLATE.format(
         **ports,
         host=HOST,
-        store=STORE,
+        store=store,
         user=USER,
         reach=REACH,
         shop=VARIABLES["shop"],
