@@ -33,6 +33,7 @@ SCRIPTS = "Scripts" if os.name == "nt" else "bin"
 PYTHON = ENVIRONMENT / SCRIPTS / "python"
 
 RUN = {"web", "deliver", "rich"}
+POSTGRES = {"postgres", "servers"}
 DEVELOP = RUN | {"dev"}
 MEASURE = RUN | {"bench"}
 NODE = "pyright[nodejs]"
@@ -46,8 +47,8 @@ If this Python has neither pip nor ensurepip: on Debian and Ubuntu install pytho
 
 
 def demo(arguments: list[str]) -> int:
-    """The promotion Friday, over real HTTP and real processes (--naive, --orders N, --json)."""
-    prepare(RUN)
+    """The promotion Friday, over real HTTP and real processes (--naive, --orders N, --store postgres, --json)."""
+    prepare(RUN | POSTGRES if any("postgres" in argument for argument in arguments) else RUN)
     return run("-m", "treppe", "demo", *arguments)
 
 
