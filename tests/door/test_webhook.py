@@ -6,6 +6,7 @@ import hashlib
 import json
 import logging
 import threading
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -281,11 +282,10 @@ def test_every_trouble_of_the_store_is_503_with_retry_after(door_of, store, monk
 class HeldStore:
     """A store whose disk does not answer."""
 
+    can = SimpleNamespace(puts_at_once=False)
+
     def __init__(self):
         self.let_go = threading.Event()
-
-    def try_put(self, jobs, events=()):
-        return None
 
     def put(self, jobs, events=()):
         assert self.let_go.wait(10)

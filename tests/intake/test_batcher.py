@@ -11,7 +11,7 @@ from treppe.errors import InvalidJob, SchemaMismatch, StoreUnavailable
 from treppe.intake import Batcher, Intake
 from treppe.intake.batcher import QUICK
 from treppe.job import NewEvent, NewJob, Placed, Repeat
-from treppe.store.protocol import Put
+from treppe.store.protocol import Can, Put
 from treppe.store.sqlite import SQLiteStore
 
 JOB = NewJob("invoice:42", "shop.tasks.invoice", "lexware")
@@ -35,7 +35,9 @@ def event(**fields):
 
 
 class NowhereStore:
-    """Remembers how it was called. Somebody else always writes to it, so it is never put to at once."""
+    """Remembers how it was called. It is never put to at once."""
+
+    can = Can(within=False, many_machines=False, find=False, survives_power_loss=False, durability="none")
 
     def __init__(self):
         self.calls = []
@@ -50,9 +52,6 @@ class NowhereStore:
     @property
     def threads(self):
         return set(self.threads_in_order)
-
-    def try_put(self, jobs, events=()):
-        return None
 
     def may_fail(self, jobs):
         """Nothing goes wrong here."""
@@ -288,6 +287,7 @@ def test_a_batcher_works_in_one_loop_after_the_other(store):
 class QuickStore(NowhereStore):
     """Can be put to at once; ``slow`` makes it wait as a slow disk does."""
 
+    can = msgspec.structs.replace(NowhereStore.can, puts_at_once=True)
     slow = 0.0
 
     def try_put(self, jobs, events=()):

@@ -119,7 +119,7 @@ class Batcher:
             return
         batch = self._next_batch()
         self._crowd = 0
-        ends = self._put_at_once(batch) if self._pace.is_quick() else None
+        ends = self._put_at_once(batch) if self._may_put_at_once() else None
         if ends is None:
             self._put_aside(batch, loop)
             return
@@ -160,8 +160,14 @@ class Batcher:
         self._under_way = []
         if self._late is not None:
             self._late.cancel()
+        if self._waiting and not self._may_put_at_once():
+            self._put_aside(self._next_batch(), loop)  # first, so that the store works while we answer
         _tell(ends)
-        self._turn(loop)
+        if self._waiting:
+            self._come_soon(loop)
+
+    def _may_put_at_once(self) -> bool:
+        return self._intake.store.can.puts_at_once and self._pace.is_quick()
 
     def _put(self, batch: list[_Entry]) -> list[_End]:
         """One call for all; where it fails, halves of them, until the one at fault stands alone."""

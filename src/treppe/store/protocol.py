@@ -27,6 +27,7 @@ class Can(msgspec.Struct, frozen=True):
     find: bool  # lists and filters
     survives_power_loss: bool
     durability: str  # one sentence for people
+    puts_at_once: bool = False  # `try_put` may have an answer
 
 
 class Put(msgspec.Struct, frozen=True):
@@ -245,7 +246,7 @@ class Store(Protocol):
         """The same where nobody has to be waited for; else None, and nothing is stored.
 
         For event loops: it may take as long as a commit to the local disk, and never waits for a lock or a network.
-        A store that cannot promise this always answers None.
+        A store that cannot promise this always answers None (``can.puts_at_once``).
         """
 
     def plan(self, jobs: Sequence[NewJob]) -> Plan:

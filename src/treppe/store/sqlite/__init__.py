@@ -91,6 +91,7 @@ class SQLiteStore:
             find=True,
             survives_power_loss=durable,
             durability="every answer waits for the disk (synchronous=FULL)" if durable else "none: for tests only",
+            puts_at_once=True,
         )
         self.journal: JournalPort = SQLiteJournal(self._database, clock)
         self._claimer = Claimer()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import pytest
 
 from treppe.errors import TreppeError
@@ -16,6 +18,7 @@ from treppe.testing.contract.verbs import (
     act,
     claim_ids,
     claim_one,
+    event,
     find_all,
     finish,
     into,
@@ -41,6 +44,24 @@ class Putting(Contract):
         assert [one.seq for one in placed] == sorted({one.seq for one in placed})
         assert not any(one.duplicate or one.conflict for one in placed)
         assert store.backlog().accepted == size
+
+    def test_a_try_answers_as_a_put_does_or_says_that_it_would_wait(self, store: Store) -> None:
+        """An event loop asks so: None means that nothing was stored, and is all that some stores ever say."""
+        with unchanged(store) if not store.can.puts_at_once else nullcontext():
+            placed = store.try_put([job("a"), job("b", event=("shop", "e"), payload=b"")], [event("e")])
+        if not store.can.puts_at_once:
+            assert placed is None
+            return
+        assert placed is not None
+        assert [(one.id, one.duplicate) for one in (*placed.jobs, *placed.events)] == [
+            ("a", False),
+            ("b", False),
+            ("e", False),
+        ]
+        again = store.try_put([job("a")])
+        assert again is not None
+        assert again.jobs[0].duplicate
+        assert sorted(claim_ids(store)) == ["a", "b"]
 
     def test_a_later_batch_has_later_seqs(self, store: Store) -> None:
         (first,) = put(store, "a")
