@@ -3,4 +3,4 @@ WITH old AS MATERIALIZED (
 ), gone AS (
   DELETE FROM treppe.count c USING old o WHERE c.seq = o.seq
 )
-INSERT INTO treppe.count (name, n) SELECT name, sum(n) FROM old GROUP BY name ORDER BY name
+INSERT INTO treppe.count (name, n) SELECT name, sum(n) FROM old GROUP BY name ORDER BY name RETURNING seq

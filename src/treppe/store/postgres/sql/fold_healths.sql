@@ -3,4 +3,4 @@ WITH old AS MATERIALIZED (
 ), gone AS (
   DELETE FROM treppe.health h USING old o WHERE h.seq = o.seq
 )
-INSERT INTO treppe.health (task, ok, tried) SELECT task, sum(ok), sum(tried) FROM old GROUP BY task ORDER BY task
+INSERT INTO treppe.health (task, ok, tried) SELECT task, sum(ok), sum(tried) FROM old GROUP BY task ORDER BY task RETURNING seq
