@@ -29,7 +29,11 @@ def store(tmp_path: Path, clock: ManualClock) -> Iterator[SQLiteStore]:
 def events(store: SQLiteStore, n: int, name: str, used: bool = False) -> None:
     """Put events; where they are *used*, each has a job that waits."""
     ids = [f"{name}-{i}" for i in range(n)]
-    jobs = [NewJob(f"shop:{id}:crm", "task", "crm", event=("shop", id), expires=None) for id in ids] if used else []
+    jobs = (
+        [NewJob(f"shop:{id}:crm", "task", "crm", event=("shop", id), expires=2 * KEEP_EVENTS) for id in ids]
+        if used
+        else []
+    )
     store.put(jobs, [NewEvent("shop", id, b"{}") for id in ids])
 
 
