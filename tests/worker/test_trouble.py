@@ -132,13 +132,26 @@ def test_a_settle_that_fails_while_winding_down_is_made_once_more(store, error, 
         go_on.wait(10)
 
     task.using(id="job").enqueue()
-    with working(faulty, app.handlers()) as worker:
+    told: list[str] = []
+    with working(faulty, app.handlers(), on_trouble=lambda: told.append("trouble")) as worker:
         until(running.is_set)
         worker.stop()
         go_on.set()
     assert faulty.failed == ["settle"]
+    assert told == ["trouble"]  # upkeep must be patient after it, also in a drain that goes on
     assert [line.event for line in store.get("job").history] == [Event.FINISH]
     assert worker.tally.done + worker.tally.refused == 1
+
+
+def test_trouble_while_waiting_for_work_is_told(store):
+    class FailsToWait(Faulty):
+        def _counted(self, name, real):
+            return super()._counted(name, real) if name == "wait" else real
+
+    told: list[str] = []
+    with working(FailsToWait(store, 1, ERRORS[0], False), {}, on_trouble=lambda: told.append("trouble")):
+        until(lambda: told)
+    assert told == ["trouble"]
 
 
 def test_a_store_that_is_away_for_longer_than_a_lease_is_waited_for(store):

@@ -314,6 +314,7 @@ class Worker:
         try:
             self._store.wait(max(0.0, pause), self._bell)
         except Exception as error:
+            self._on_trouble()
             log.warning("could not wait for work: %s", error)
             self._bell.wait(pause)
 
@@ -340,6 +341,7 @@ class Worker:
             self._give_back_unseen()
             self._settle_rest()
         except Exception as error:
+            self._on_trouble()
             log.warning("could not settle yet: %s", error)
             return False
         return True
