@@ -2,22 +2,46 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import partial
 from weakref import WeakSet
 
-from treppe.job import Job, NewEvent, NewJob
+from treppe.errors import StoreError, StoreUnavailable
+from treppe.job import Claim, Event, Job, Kind, NewEvent, NewJob, Repeat, Settlement
 from treppe.store.bell import Bell
-from treppe.store.postgres import migrating, putting, reading
+from treppe.store.postgres import acts, claims, migrating, putting, reading, settling
+from treppe.store.postgres.claiming import Claimer
 from treppe.store.postgres.database import SQL, Clock, Database, timed
 from treppe.store.postgres.journal import PostgresJournal
-from treppe.store.postgres.listening import Herald, Listener
-from treppe.store.protocol import Backlog, Can, Filter, Page, Plan, Put
+from treppe.store.postgres.keeping import Keeper
+from treppe.store.postgres.listening import ALL, CHANNEL, Herald, Listener
+from treppe.store.protocol import (
+    MAX_BATCH,
+    AfterLapse,
+    Backlog,
+    Can,
+    Claimed,
+    Filter,
+    Pace,
+    Page,
+    Plan,
+    Put,
+    Seen,
+    Upkept,
+    Wanted,
+)
 from treppe.store.protocol import Journal as JournalPort
+from treppe.store.text import clean
+
+log = logging.getLogger("treppe.store")
 
 LEASE = 30.0
 KEEP_EVENTS = 30 * 86400.0
+BARELY_AGAIN = 60.0
 
 
 class _Waiters:
@@ -58,6 +82,8 @@ class PostgresStore:
             durability="every answer waits for the server's commit (its own synchronous_commit)",
         )
         self.journal: JournalPort = PostgresJournal(self._database)
+        self._claimer = Claimer(self._database)
+        self._keeper = Keeper(self._database, keep_events)
         self._herald = Herald()
         self._waiters = _Waiters(self._database)
         self._rung = self._looked = 0  # changes made or heard in this process, and how many the last claim has seen
@@ -107,6 +133,49 @@ class PostgresStore:
         """See :meth:`treppe.store.protocol.Store.retire`."""
         self._database.once_apart(SQL["worker_retire"], (worker,))
 
+    def claim(self, wanted: Wanted, pace: Pace, settlements: Sequence[Settlement] = ()) -> Claimed:
+        """See :meth:`treppe.store.protocol.Store.claim`."""
+        self._looked = self._rung
+        claimed = self._claimer.claim(wanted, pace, settlements)
+        if claimed.claims:
+            self._here().listener.stir()
+        return claimed
+
+    def settle(self, settlements: Sequence[Settlement]) -> tuple[Settlement, ...]:
+        """See :meth:`treppe.store.protocol.Store.settle`."""
+        if not settlements:
+            return ()
+        try:
+            return tuple(self._database.write_apart(lambda tx: settling.settle(tx, settlements)))
+        except StoreUnavailable:
+            raise
+        except (StoreError, TypeError, ValueError) as error:
+            if len(settlements) == 1:
+                return self._settle_barely(settlements[0], error)
+            half = len(settlements) // 2
+            return self.settle(settlements[:half]) + self.settle(settlements[half:])
+
+    def _settle_barely(self, one: Settlement, error: Exception) -> tuple[Settlement, ...]:
+        """An end that cannot be written must not leave its job running for ever."""
+        log.error('the end of job "%s" cannot be written: %s', one.claim.id, error)
+        event = Event.DEFER if one.claim.repeat is Repeat.SAFE else Event.DOUBT
+        text = f"its end ({one.event}) could not be written: {clean(str(error), 500)}"
+        bare = Settlement(one.claim, event, Kind.FAILED, delay=BARELY_AGAIN, error=text, counts=False)
+        with suppress(StoreError, TypeError, ValueError):
+            self._database.write(lambda tx: settling.settle(tx, [bare]))
+        return (one,)
+
+    def held(self, worker: int) -> tuple[Claim, ...]:
+        """See :meth:`treppe.store.protocol.Store.held`."""
+        return self._database.read(lambda tx: claims.held(tx, worker))
+
+    def note(self, claim: Claim, name: str, value: bytes | None) -> bool:
+        """See :meth:`treppe.store.protocol.Store.note`."""
+        fence = (claim.seq, claim.token, claim.worker, name)
+        if value is None:
+            return bool(self._database.once(SQL["note_drop"], fence))
+        return bool(self._database.once(SQL["note_put"], (*fence, value)))
+
     def notes(self, id: str) -> Mapping[str, bytes]:
         """See :meth:`treppe.store.protocol.Store.notes`."""
         return dict(self._database.once(SQL["notes_get"], (id,)))
@@ -127,6 +196,16 @@ class PostgresStore:
         """See :meth:`treppe.store.protocol.Store.backlog`."""
         return self._database.read(reading.backlog)
 
+    def change(self, seen: Sequence[Seen], event: Event, by: str, note: str = "") -> tuple[Seen, ...]:
+        """See :meth:`treppe.store.protocol.Store.change`."""
+        refused: list[Seen] = []
+        for i in range(0, len(seen), MAX_BATCH):
+            some = seen[i : i + MAX_BATCH]
+            refused += self._database.write(partial(acts.change, seen=some, event=event, by=by, note=note))
+        self._database.once(SQL["notify"], (CHANNEL, ALL))
+        self._ring()
+        return tuple(refused)
+
     def wait(self, timeout: float, bell: Bell) -> None:
         """See :meth:`treppe.store.protocol.Store.wait`."""
         waiters = self._here()
@@ -143,6 +222,10 @@ class PostgresStore:
             bell.wait(left, listener.fd)
             if listener.hear():
                 self._ring()
+
+    def upkeep(self, after_lapse: AfterLapse | None) -> Upkept:
+        """See :meth:`treppe.store.protocol.Store.upkeep`."""
+        return self._keeper.round(after_lapse)
 
     def migrate(self) -> list[str]:
         """See :meth:`treppe.store.protocol.Store.migrate`."""

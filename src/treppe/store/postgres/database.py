@@ -234,7 +234,8 @@ class Database:
         return result
 
     def _one(self, connection: Connection, sql: str, params: Sequence[Any]) -> list[Row]:
-        return connection.cursor(binary=True).execute(timed(sql, self.clock), params).fetchall()
+        cursor = connection.cursor(binary=True).execute(timed(sql, self.clock), params)
+        return cursor.fetchall() if cursor.description else []
 
 
 _abandoned: list[_Open] = []
