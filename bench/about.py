@@ -1,10 +1,9 @@
-"""What the figures were made with: versions and cores, and what a commit costs on this disk."""
+"""What the figures were made with: versions, settings and cores, and what a commit costs on this disk."""
 
 from __future__ import annotations
 
 import os
 import platform
-import sqlite3
 import time
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -13,32 +12,38 @@ from statistics import median
 import msgspec
 
 from bench import peers
+from bench.grounds import SETTINGS, Ground
 
 OTHERS = ("starlette", "uvicorn", "httptools", "uvloop")
 FSYNCS = 200
 
 
 class About(msgspec.Struct):
-    """``fsync_ms`` is the median time until 4 KiB are on the disk that the measures use."""
+    """``fsync_ms`` is the median time until 4 KiB are on the disk that the measures use; ``settings`` the server's."""
 
     python: str
     system: str
     cores: int
-    sqlite: str
+    store: str
     fsync_ms: float
     packages: dict[str, str]
+    peers: dict[str, str] = {}
+    settings: dict[str, str] = {}
 
 
-def about(folder: Path) -> About:
+def about(folder: Path, ground: Ground) -> About:
     """Look at this machine."""
-    named = {package for name in peers.names() if name not in peers.absent() for package in peers.peer(name).packages}
+    found = {name: peers.peer(name) for name in peers.names(ground.store) if name not in peers.absent(ground.store)}
+    named = {package for one in found.values() for package in one.packages}
     return About(
         f"{platform.python_implementation()} {platform.python_version()}",
         f"{platform.system()} {platform.machine()}",
         len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 0,
-        sqlite3.sqlite_version,
+        ground.version,
         fsync_ms(folder),
-        {package: found for package in sorted({*named, *OTHERS}) if (found := _version_of(package))},
+        {package: there for package in sorted({*named, *OTHERS}) if (there := _version_of(package))},
+        {name: str(one.needs) for name, one in found.items() if one.needs},
+        {} if ground.store == "sqlite" else SETTINGS,
     )
 
 

@@ -1,4 +1,4 @@
-"""The two processes of the door's measure: `python -m bench.door serve KIND FOLDER` and `… load PORT SECONDS N`.
+"""The two processes of the door's measure: `python -m bench.door serve KIND URL` and `… load PORT SECONDS N`.
 
 The server is `treppe up` without a worker or, to compare with, an empty Starlette endpoint on the same server. Every
 request is a new event of 1 KiB with its own signature, made before the clock starts.
@@ -17,7 +17,6 @@ import threading
 import time
 from collections.abc import Iterator
 from itertools import chain, islice
-from pathlib import Path
 from typing import Any, cast
 
 import msgspec
@@ -47,22 +46,17 @@ class Load(msgspec.Struct):
     cpu: float
 
 
-def database_of(folder: Path) -> Path:
-    """Where the door of this measure keeps its events."""
-    return folder / "door.db"
-
-
 # The server's side
 
 
-def serve(kind: str, folder: str) -> None:
-    """Serve until SIGTERM; the address is printed once it listens."""
+def serve(kind: str, url: str) -> None:
+    """Serve until SIGTERM, with the store of this URL; the address is printed once it listens."""
     if kind == "empty":
         serve_empty()
     else:
         from treppe.run import up
 
-        up(settings_of(FANS[kind], Path(folder)), with_worker=False)
+        up(settings_of(FANS[kind], url), with_worker=False)
 
 
 def serve_empty() -> None:
@@ -82,11 +76,10 @@ def serve_empty() -> None:
     serve(app, WEB, ready=lambda host, port: print(f"http://{host}:{port}/", flush=True), stop=stop)
 
 
-def settings_of(destinations: tuple[str, ...], folder: Path) -> Settings:
+def settings_of(destinations: tuple[str, ...], url: str) -> Settings:
     """A shop whose events go to these destinations. Nobody delivers them: the door alone is measured."""
     targets = {name: Destination(name, f"https://{name}.example/in") for name in destinations}
     source = Source("shop", "shopify", (Secret(f"plain:{SECRET.decode()}"),), send_to=destinations)
-    url = f"sqlite:///{database_of(folder)}"
     return Settings(store=url, sources={"shop": source}, destinations=targets, web=WEB)
 
 

@@ -32,7 +32,7 @@ _MET = {"≥": operator.ge, "≤": operator.le, "<": operator.lt}
 
 
 class Figure(msgspec.Struct, frozen=True):
-    """One figure: what each run brought, in the unit given.
+    """One figure: what each run brought, in the unit given. With a *chart* it is drawn there, as the bar of *who*.
 
     >>> speed = Figure("Treppe ÷ huey", (2.0, 2.6, 1.8), "×", Target("≥", 2.5))
     >>> speed.middle, speed.verdict
@@ -43,6 +43,8 @@ class Figure(msgspec.Struct, frozen=True):
     runs: tuple[float, ...]
     unit: str = ""
     target: Target | None = None
+    chart: str = ""
+    who: str = ""
 
     @property
     def middle(self) -> float:
@@ -87,10 +89,11 @@ class Measured(msgspec.Struct):
 
 
 class Scale(msgspec.Struct, frozen=True):
-    """How much to measure."""
+    """How much to measure; *peers* are the names of those that take part beside Treppe, and none means all."""
 
     runs: int = 3
     quick: bool = False
+    peers: tuple[str, ...] = ()
 
     def pick(self, full: int, quick: int) -> int:
         """The size for this run.

@@ -1,88 +1,86 @@
-"""What a measured worker runs: jobs that do nothing but tell when they ran."""
+"""What a measured worker runs: jobs that do nothing but tell when they ran, and how those who measure read it."""
 
 from __future__ import annotations
 
-import itertools
 import os
 import struct
 import threading
 import time
-from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
 
-POLL = 0.002
+TICK = 0.005
+QUIET = 50
 HOLDS_FOR = 600.0
 
 
 class Counted(msgspec.Struct):
-    """When the first job ran, when the last one of so many did, and when all of them were at their end.
-
-    Monotonic times in seconds, the same for every process; ``cpu`` is processor time from the first to the end.
-    """
+    """What one worker process has carried out: how many jobs, when the first one ran (monotonic), and the processor
+    time since then, in seconds."""
 
     jobs: int
     first: float
-    last: float
-    settled: float
     cpu: float
-
-    @property
-    def per_second(self) -> float:
-        """Jobs carried out and at their end, a second."""
-        return (self.jobs - 1) / (self.settled - self.first)
 
 
 class Counting:
-    """A no-op that counts, and writes a :class:`Counted` for each of the *marks* into a file of its own."""
+    """A no-op that counts; a thread writes a :class:`Counted` into a file of this process as long as it changes."""
 
-    left: Callable[[], int | None]
-    """How many jobs are not at their end; set before the first one runs."""
-
-    def __init__(self, folder: Path, marks: Sequence[int]) -> None:
-        self._folder, self._marks = folder, frozenset(marks)
-        self._count = itertools.count(1)  # next() is one step of the interpreter: right in any number of threads
+    def __init__(self, folder: Path) -> None:
+        self._file = os.open(folder / f"counted-{os.getpid()}", os.O_WRONLY | os.O_CREAT, 0o600)
+        self._counts: dict[int, int] = {}  # each thread writes its own only
         self._first = self._cpu = 0.0
+        self._asleep, self._wake = True, threading.Event()
+        threading.Thread(target=self._tell, daemon=True).start()
 
-    def __call__(self, sent: float) -> None:
+    def __call__(self, sent: float) -> float:
         """Be one job."""
-        run = next(self._count)
-        if run == 1:
+        if not self._first:
             self._first, self._cpu = time.monotonic(), time.process_time()
-        if run in self._marks:
-            threading.Thread(target=self._tell, args=(run, time.monotonic()), daemon=True).start()
+        thread = threading.get_ident()
+        self._counts[thread] = self._counts.get(thread, 0) + 1
+        if self._asleep:
+            self._wake.set()
+        return 0.0
 
-    def _tell(self, run: int, last: float) -> None:
-        while self.left():
-            time.sleep(POLL)
-        told = Counted(run, self._first, last, time.monotonic(), time.process_time() - self._cpu)
-        path = counted_file(self._folder, run)
-        path.with_suffix(".part").write_bytes(msgspec.json.encode(told))
-        path.with_suffix(".part").rename(path)
+    def _tell(self) -> None:
+        """An idle worker is not woken by this."""
+        told = quiet = 0
+        while True:
+            jobs = sum(list(self._counts.values()))
+            quiet = quiet + 1 if jobs == told else 0
+            if jobs != told:
+                told = jobs
+                os.pwrite(self._file, _COUNT.pack(jobs, self._first, time.process_time() - self._cpu), 0)
+            self._asleep = quiet > QUIET
+            if not self._asleep:
+                time.sleep(TICK)
+            elif jobs == sum(list(self._counts.values())):
+                self._wake.wait()
+                self._wake.clear()
 
 
-def counted_file(folder: Path, mark: int) -> Path:
-    """Where that :class:`Counted` lies once it is there."""
-    return folder / f"counted-{mark}.json"
+def counted(folder: Path) -> list[Counted]:
+    """What each worker of this folder that has begun has carried out."""
+    told = (file.read_bytes() for file in folder.glob("counted-*"))
+    return [Counted(int(jobs), first, cpu) for jobs, first, cpu in (_COUNT.unpack(one) for one in told if one)]
 
 
 class Noting:
-    """A no-op that writes down how long after its enqueuing it started. *holds* are those that never come to an end."""
+    """A no-op that writes down how long after its enqueuing it started. *hold* are those that never come to an end."""
 
     def __init__(self, file: Path, hold: bool = False) -> None:
         self._file = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         self._hold = hold
 
-    def __call__(self, sent: float) -> None:
+    def __call__(self, sent: float) -> float:
         """Be one job."""
-        now = time.monotonic()
-        os.write(self._file, _NOTE.pack(sent, now))
-        if self._hold and sent > 0:
-            time.sleep(HOLDS_FOR)
+        os.write(self._file, _NOTE.pack(sent, time.monotonic()))
+        return HOLDS_FOR if self._hold and sent > 0 else 0.0
 
 
-_NOTE = struct.Struct("dd")
+_COUNT, _NOTE = struct.Struct("<ddd"), struct.Struct("<dd")
 
 
 def notes(file: Path) -> list[tuple[float, float]]:

@@ -2,38 +2,44 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import time
 from typing import Any, ClassVar, cast
 
-from bench.peers import Job, contestants, peer
+from bench.peers import Job, Queue, chunks, contestants, peer
 from treppe.app import Treppe
 from treppe.config import Settings
 from treppe.run import work
 
 PREFIX = "treppe_"
-MOST_AT_ONCE = 10_000
 
 
-class TreppePeer:
+class TreppePeer(Queue):
     """The ordinary Python task, enqueued by its public functions and carried out as `treppe work` would."""
 
-    packages = ("treppe", "msgspec")
+    packages: ClassVar[tuple[str, ...]] = ("treppe", "msgspec")
     store: ClassVar[str]
     """The store's name, for people."""
 
-    def __init__(self, folder: Path, variant: str, job: Job) -> None:
-        self.url = self.url_of(folder)
+    def begin(self) -> None:
+        self.url = self.url_of(self.place)
         self._app = Treppe(self.url)
-        self._task: Any = self._app.task(_FORMS[variant](job), name="bench", queue="bench")
+        self._task: Any = self._app.task(_FORMS[self.variant](self.job), name="bench", queue="bench")
 
     @staticmethod
-    def url_of(folder: Path) -> str:
-        """The store's URL, for jobs that lie in this folder."""
-        raise NotImplementedError
+    def url_of(place: str) -> str:
+        """The store's URL, for jobs that lie there."""
+        return place
 
-    def fill(self, n: int) -> None:
-        for start in range(0, n, MOST_AT_ONCE):
-            self._app.enqueue_many([self._task.prepare(0.0) for _ in range(min(MOST_AT_ONCE, n - start))])
+    def prepare(self) -> None:
+        self._app.store.close()  # opening it has made the tables
+
+    def connect(self) -> None:
+        self._app.store.now()
+
+    def fill(self, n: int, delay: float = 0.0) -> None:
+        task = self._task.using(delay=delay)
+        for size in chunks(n, 10_000):
+            self._app.enqueue_many([task.prepare(0.0) for _ in range(size)])
 
     def put(self, sent: float) -> None:
         self._task.enqueue(sent)
@@ -45,9 +51,14 @@ class TreppePeer:
         return self._app.store.backlog().open
 
 
-def stores() -> list[str]:
-    """One contestant, plain tasks in threads, for each store of ours that is installed."""
-    return [name for name in contestants() if name.startswith(PREFIX) and name.endswith("/threads")]
+def ours(store: str) -> list[str]:
+    """Plain tasks in threads on this store, as a list of one contestant; empty where it cannot run."""
+    return [name for name in contestants(store) if name.startswith(PREFIX) and name.endswith("/threads")]
+
+
+def once(contestants: list[str]) -> list[str]:
+    """The same ones, Treppe with its plain tasks only."""
+    return [name for name in contestants if not name.startswith(PREFIX) or name.endswith("/threads")]
 
 
 def peer_of(contestant: str) -> type[TreppePeer]:
@@ -57,7 +68,8 @@ def peer_of(contestant: str) -> type[TreppePeer]:
 
 def _plain(job: Job) -> Any:
     def bench(sent: float) -> None:
-        job(sent)
+        if lasts := job(sent):
+            time.sleep(lasts)
 
     return bench
 

@@ -9,8 +9,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar
@@ -26,13 +26,18 @@ class Stuck(Exception):
     """Something did not happen in time; the text says what."""
 
 
+def house() -> Path:
+    """Where the bench keeps what it makes: on the disk that the repository lies on, as "/tmp" may be no disk at all."""
+    folder = ROOT / ".bench"
+    folder.mkdir(exist_ok=True)
+    (folder / ".gitignore").write_text("*\n")
+    return folder
+
+
 @contextmanager
 def fresh_folder() -> Iterator[Path]:
-    """A folder on the disk that the repository lies on (the system's temporary folder may be no disk at all)."""
-    house = ROOT / ".bench"
-    house.mkdir(exist_ok=True)
-    (house / ".gitignore").write_text("*\n")
-    folder = Path(tempfile.mkdtemp(dir=house))
+    """A folder that is gone afterwards."""
+    folder = Path(tempfile.mkdtemp(dir=house()))
     try:
         yield folder
     finally:
@@ -55,12 +60,20 @@ def say(sentence: str) -> None:
 
 
 class Child:
-    """A Python module run as a process of its own; stopped at the end of the block."""
+    """A command run as a process of its own, in the folder of the repository; stopped at the end of the block.
 
-    def __init__(self, module: str, *arguments: str) -> None:
-        self._name = f"{module} {' '.join(arguments)}"
-        command = [sys.executable, "-m", module, *arguments]
-        self._process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE)
+    Asked to stop *gently*, it has time to come to its own end.
+    """
+
+    def __init__(
+        self, *command: str, name: str = "", env: Mapping[str, str] | None = None, gently: bool = True
+    ) -> None:
+        self._name = name or " ".join(command)
+        self._gently = gently
+        environment = {**os.environ, **(env or {})}
+        self._process = subprocess.Popen(
+            command, cwd=ROOT, stdout=subprocess.PIPE, env=environment, start_new_session=True
+        )
         self.pid = self._process.pid
 
     def __enter__(self) -> Self:
@@ -69,9 +82,12 @@ class Child:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         """Ask it to stop, and see to it that it does."""
-        self._process.terminate()
         try:
-            self._process.wait(30)
+            if self._gently:
+                self._process.terminate()
+                self._process.wait(30)
+            else:
+                self.kill()
         except subprocess.TimeoutExpired:
             self.kill()
         if self._process.stdout:
@@ -98,8 +114,9 @@ class Child:
             raise Stuck(f"{self._name} ended with {self._process.returncode}; what it said is above")
 
     def kill(self) -> None:
-        """kill -9, and see it gone."""
-        self._process.send_signal(signal.SIGKILL)
+        """kill -9 for it and for all that it has started, and see it gone."""
+        with suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGKILL)
         self._process.wait()
 
     def rss(self) -> int:
@@ -111,6 +128,11 @@ class Child:
         """Seconds of processor time used so far (proc_pid_stat(5): utime and stime)."""
         after_name = (PROC / str(self.pid) / "stat").read_text().rpartition(")")[2].split()
         return (int(after_name[11]) + int(after_name[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def module(name: str, *arguments: str, called: str = "") -> Child:
+    """A module run by this Python; *called* is its name in complaints."""
+    return Child(sys.executable, "-m", name, *arguments, name=called)
 
 
 def needs_proc() -> None:

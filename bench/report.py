@@ -25,11 +25,16 @@ def heading(about: About, scale: Scale) -> str:
     packages = ", ".join(f"{name} {number}" for name, number in about.packages.items())
     return "\n".join(
         [
-            f"{about.python}, SQLite {about.sqlite}, {about.system}, {about.cores} cores; {packages}",
+            f"{about.python}, {about.store}, {about.system}, {about.cores} cores; {packages}",
+            *([f"server: {_settings(about.settings)}"] if about.settings else []),
             f"4 KiB are on disk after {about.fsync_ms:.2f} ms; medians of {scale.runs} runs"
             + (", in small sizes (--quick)" if scale.quick else ""),
         ]
     )
+
+
+def _settings(settings: dict[str, str]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in settings.items())
 
 
 def ending(all_measured: list[Measured], seconds: float) -> str:

@@ -1,4 +1,4 @@
-"""What is measured, in the order of the report; each module has a ``TITLE`` and ``run(scale)``."""
+"""What is measured, in the order of the report; each module has a ``TITLE`` and ``run(scale, ground)``."""
 
 from __future__ import annotations
 
@@ -6,8 +6,13 @@ import importlib
 from typing import Protocol
 
 from bench.figures import Measured, Scale
+from bench.grounds import Ground
 
-NAMES = ("door", "end_to_end", "pick_up", "growth", "memory", "idle", "crash")
+NAMES = {
+    "sqlite": ("door", "end_to_end", "pick_up", "growth", "memory", "idle", "crash"),
+    "postgres": ("door", "end_to_end", "pick_up", "growth", "snapshot", "memory", "idle", "crash"),
+}
+"""The measures of each store."""
 
 
 class Measure(Protocol):
@@ -15,7 +20,7 @@ class Measure(Protocol):
 
     TITLE: str
 
-    def run(self, scale: Scale) -> Measured:
+    def run(self, scale: Scale, ground: Ground) -> Measured:
         """Measure it."""
 
 

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from collections import defaultdict
 from importlib.util import find_spec
-from pathlib import Path
 from statistics import median
 
 import msgspec
 
-from bench.door import BODY, FANS, Load, database_of, port_in
+from bench.door import BODY, FANS, Load, port_in
 from bench.figures import Figure, Measured, Scale, Target, rotated
-from bench.processes import Child, Stuck, fresh_folder, needs_proc, say
-from treppe.store.sqlite import SQLiteStore
+from bench.grounds import Ground
+from bench.ours import ours, peer_of
+from bench.processes import Stuck, module, needs_proc, say
+from treppe.app import open_store
 
-TITLE = "Door on SQLite: webhooks answered once they are on disk"
+TITLE = "Door: webhooks answered once they are on disk"
 KINDS = ["empty", *FANS]
 CONNECTIONS = 32
 SECONDS_LIMIT = 120.0
-TARGET_SHARE, TARGET_P99 = Target("≥", 0.5), Target("<", 50.0)
+SHARES, TARGET_P99 = {"sqlite": Target("≥", 0.5), "postgres": Target("≥", 0.8)}, Target("<", 50.0)
 
 
 class Seen(msgspec.Struct):
@@ -33,7 +34,7 @@ class Seen(msgspec.Struct):
         return self.server / self.load.per_s * 1e6
 
 
-def run(scale: Scale) -> Measured:
+def run(scale: Scale, ground: Ground) -> Measured:
     """Each kind of server in turn."""
     needs_proc()
     seconds = scale.pick(50, 15) / 10
@@ -41,27 +42,30 @@ def run(scale: Scale) -> Measured:
     for turn in range(scale.runs):
         for kind in rotated(KINDS, turn):
             say(f"door, run {turn + 1} of {scale.runs}: {kind}")
-            seen[kind].append(one_run(kind, seconds))
-    title = f"{TITLE} ({CONNECTIONS} connections, {BODY} bytes, HMAC, synchronous=FULL, one process)"
-    return Measured("door", title, figures_of(seen), [_headroom(seen), _loop()])
+            seen[kind].append(one_run(ground, kind, seconds))
+    title = f"{TITLE}: {ground.title} ({CONNECTIONS} connections, {BODY} bytes, HMAC, durable, one process)"
+    return Measured("door", title, figures_of(seen, SHARES[ground.store]), [_headroom(seen), _loop()])
 
 
-def one_run(kind: str, seconds: float) -> Seen:
+def one_run(ground: Ground, kind: str, seconds: float) -> Seen:
     """A fresh server and a fresh load generator; every answer must be in the store afterwards."""
-    with fresh_folder() as folder, Child("bench.door", "serve", kind, str(folder)) as server:
-        port = port_in(server.line())
-        if not port:
-            raise Stuck(f"the server ({kind}) did not start")
-        with Child("bench.door", "load", port, str(seconds), str(CONNECTIONS)) as client:
-            before = server.cpu()
-            load = msgspec.json.decode(client.answer(SECONDS_LIMIT), type=Load)
-            busy = server.cpu() - before
+    contestant = ours(ground.store)[0]
+    with ground.place(contestant) as place:
+        url = peer_of(contestant).url_of(place.where)
+        with module("bench.door", "serve", kind, url) as server:
+            port = port_in(server.line())
+            if not port:
+                raise Stuck(f"the server ({kind}) did not start")
+            with module("bench.door", "load", port, str(seconds), str(CONNECTIONS)) as client:
+                before = server.cpu()
+                load = msgspec.json.decode(client.answer(SECONDS_LIMIT), type=Load)
+                busy = server.cpu() - before
         if kind != "empty":
-            _must_hold(database_of(folder), load.answered * len(FANS[kind]))
+            _must_hold(url, load.answered * len(FANS[kind]))
     return Seen(load, busy / load.answered * load.per_s)
 
 
-def figures_of(seen: dict[str, list[Seen]]) -> list[Figure]:
+def figures_of(seen: dict[str, list[Seen]], target: Target) -> list[Figure]:
     """The shares of the empty endpoint, run by run, and what they are made of."""
     loads = {kind: [one.load for one in runs] for kind, runs in seen.items()}
     names = {"empty": "empty endpoint", "door": "door, one destination", "fan_out": "door, fan-out to 4"}
@@ -76,7 +80,7 @@ def figures_of(seen: dict[str, list[Seen]]) -> list[Figure]:
         )
     for kind in FANS:
         shares = tuple(a.per_s / b.per_s for a, b in zip(loads[kind], loads["empty"], strict=True))
-        figures.append(Figure(f"{names[kind]} ÷ empty endpoint", shares, "×", TARGET_SHARE if kind == "door" else None))
+        figures.append(Figure(f"{names[kind]} ÷ empty endpoint", shares, "×", target if kind == "door" else None))
     return figures
 
 
@@ -94,8 +98,8 @@ def _loop() -> str:
     return f"both servers: uvicorn on {'uvloop' if find_spec('uvloop') else 'asyncio'}"
 
 
-def _must_hold(database: Path, jobs: int) -> None:
-    store = SQLiteStore(database)
+def _must_hold(url: str, jobs: int) -> None:
+    store = open_store(url, migrate=False)
     held = store.backlog().accepted
     store.close()
     if held < jobs:

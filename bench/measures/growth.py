@@ -1,18 +1,24 @@
-"""Whether a claim, and a settle, take longer when a million jobs wait."""
+"""Whether a claim, a settle, and the pace of a worker suffer when a million jobs wait."""
 
 from __future__ import annotations
 
 import secrets
 import sys
 import time
-from pathlib import Path
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from statistics import median
 
 import msgspec
 
+from bench import peers
 from bench.figures import Figure, Measured, Scale, Target, rotated
-from bench.ours import peer_of, stores
-from bench.processes import Child, Stuck, fresh_folder, say
+from bench.grounds import Ground, Place
+from bench.ours import ours, peer_of
+from bench.processes import Stuck, module, say
+from bench.roles import enqueue
+from bench.running import Troubles, carry_out_some, jobs_of
 from treppe.app import open_store
 from treppe.job import Claim, Event, Kind, NewJob, Settlement
 from treppe.policy.pace import Pacer
@@ -25,15 +31,30 @@ TURNS = 200
 BATCH = 100
 PUT = 10_000
 TASK = "bench"
+DAY = 86400.0
+TAKEN = 9000
 BUILD_LIMIT, CLAIM_LIMIT = 900.0, 300.0
 
 
-class Part(msgspec.Struct):
-    """What a child process is told: where the store lies, and how many jobs wait or are scheduled."""
+class Held(msgspec.Struct, frozen=True):
+    """What lies in a store: jobs that wait, jobs scheduled for tomorrow, and due jobs of one order key."""
+
+    waiting: int
+    scheduled: int = 0
+    keyed: int = 0
+
+    def __str__(self) -> str:
+        """As people say it."""
+        more = [f"{self.scheduled:,} scheduled"] if self.scheduled else []
+        more += [f"{self.keyed:,} of one order key"] if self.keyed else []
+        return ", ".join([f"{self.waiting:,} waiting", *more])
+
+
+class Building(msgspec.Struct):
+    """What the process that builds is told."""
 
     url: str
-    waiting: int = 0
-    scheduled: int = 0
+    held: Held
 
 
 class Claiming(msgspec.Struct):
@@ -50,18 +71,22 @@ class Times(msgspec.Struct):
     settle: float
 
 
-def run(scale: Scale) -> Measured:
-    """Three stores are built once; each run then claims from them in turn, in one fresh process."""
+def run(scale: Scale, ground: Ground) -> Measured:
+    """The stores are built once; each run then claims from them in turn, in one fresh process."""
     many = scale.pick(1_000_000, 100_000)
+    held = [Held(FEW), Held(many), Held(FEW, many)]
+    if ground.store != "sqlite":
+        held.append(Held(FEW, keyed=scale.pick(200_000, 20_000)))
     measured = Measured("growth", f"{TITLE} (medians of {TURNS})")
-    for contestant in stores():
-        with fresh_folder() as folder:
-            claiming = Claiming(build_all(contestant, folder, FEW, many), TURNS)
+    for contestant in ours(ground.store):
+        with built(ground, contestant, held) as urls:
             seen = []
             for turn in range(scale.runs):
                 say(f"growth, run {turn + 1} of {scale.runs}: {contestant}")
-                seen.append(one_run(claiming))
+                seen.append(one_run(Claiming(urls, TURNS)))
         measured.figures += figures_of(peer_of(contestant).store, seen)
+    if ground.store != "sqlite":
+        _add_peers(measured, scale, ground, many)
     return measured
 
 
@@ -84,27 +109,72 @@ def one_run(claiming: Claiming) -> dict[str, Times]:
     return msgspec.json.decode(_child("claim", claiming, CLAIM_LIMIT), type=dict[str, Times])
 
 
-def build_all(contestant: str, folder: Path, few: int, many: int) -> dict[str, str]:
+@contextmanager
+def built(ground: Ground, contestant: str, held: list[Held]) -> Iterator[dict[str, str]]:
     """The URLs of the stores to claim from, by what people call them; the first has few jobs."""
-    parts = {
-        f"{few:,} waiting": Part(_url(contestant, folder / "few"), few),
-        f"{many:,} waiting": Part(_url(contestant, folder / "many"), many),
-        f"{few:,} waiting, {many:,} scheduled": Part(_url(contestant, folder / "later"), few, many),
-    }
-    for name, part in parts.items():
-        say(f"growth: building {name}")
-        _child("build", part, BUILD_LIMIT)
-    return {name: part.url for name, part in parts.items()}
+    with ExitStack() as stack:
+        urls = {}
+        for one in held:
+            say(f"growth: building {one}")
+            place = stack.enter_context(ground.place(contestant))
+            urls[str(one)] = peer_of(contestant).url_of(place.where)
+            _child("build", Building(urls[str(one)], one), BUILD_LIMIT)
+            ground.settle_down(place)
+        yield urls
 
 
-def _url(contestant: str, folder: Path) -> str:
-    folder.mkdir()
-    return peer_of(contestant).url_of(folder)
-
-
-def _child(role: str, part: object, seconds: float) -> bytes:
-    with Child("bench.measures.growth", role, msgspec.json.encode(part).decode()) as child:
+def _child(role: str, told: object, seconds: float) -> bytes:
+    with module("bench.measures.growth", role, msgspec.json.encode(told).decode()) as child:
         return child.answer(seconds)
+
+
+# The peers, and Treppe as a whole: jobs a second
+
+
+def _add_peers(measured: Measured, scale: Scale, ground: Ground, many: int) -> None:
+    troubles = Troubles()
+    for contestant in peers.contestants(ground.store, scale.peers):
+        if contestant.startswith("treppe_") and not contestant.endswith("/threads"):
+            continue
+        with troubles.noting(contestant):
+            measured.figures += _pace_figures(contestant, *_paces(ground, contestant, scale, many))
+    measured.notes += troubles.sentences()
+
+
+def _paces(ground: Ground, contestant: str, scale: Scale, many: int) -> tuple[list[Held], dict[Held, list[float]]]:
+    """Jobs a second among few, and among many, run by run; each run begins with a copy of what was built once."""
+    grown = min(many, peers.variant_of(contestant).grows_to // (1 if many == 1_000_000 else 10))
+    held = [Held(FEW), Held(grown), Held(FEW, grown)]
+    paces: dict[Held, list[float]] = defaultdict(list)
+    with ExitStack() as stack:
+        places = {one: stack.enter_context(_filled(ground, contestant, one)) for one in held}
+        for turn in range(scale.runs):
+            say(f"growth, run {turn + 1} of {scale.runs}: {contestant}")
+            for one in held[turn % 3 :] + held[: turn % 3]:
+                with ground.place(contestant, like=places[one].where) as copy:
+                    paces[one].append(carry_out_some(copy, min(TAKEN, jobs_of(contestant, TAKEN * 4, scale) // 4)))
+    return held, paces
+
+
+@contextmanager
+def _filled(ground: Ground, contestant: str, held: Held) -> Iterator[Place]:
+    with ground.place(contestant) as place:
+        say(f"growth: {contestant}, {held}")
+        enqueue("fill", place.part(held.waiting), BUILD_LIMIT)
+        if held.scheduled:
+            enqueue("fill", place.part(held.scheduled, delay=DAY), BUILD_LIMIT)
+        ground.settle_down(place)
+        yield place
+
+
+def _pace_figures(contestant: str, held: list[Held], paces: dict[Held, list[float]]) -> list[Figure]:
+    who, few = peers.variant_of(contestant).title, held[0]
+    figures = [Figure(f"{who}: among {few}", tuple(paces[few]), "/s")]
+    for one in held[1:]:
+        ratios = tuple(b / a for a, b in zip(paces[few], paces[one], strict=True))
+        chart = f"growth: pace among {'a million scheduled' if one.scheduled else 'a million waiting'} ÷ among few"
+        figures.append(Figure(f"  among {one}: ÷ that", ratios, "×", chart=chart, who=who))
+    return figures
 
 
 # In a process of their own
@@ -112,11 +182,12 @@ def _child(role: str, part: object, seconds: float) -> bytes:
 
 def build(told: str) -> None:
     """Put the jobs, in bulk."""
-    part = msgspec.json.decode(told, type=Part)
+    part = msgspec.json.decode(told, type=Building)
     store = open_store(part.url)
-    for total, delay in ((part.waiting, 0.0), (part.scheduled, 86400.0)):
-        for start in range(0, total, PUT):
-            _put(store, min(PUT, total - start), delay)
+    kinds = ((part.held.waiting, 0.0, None), (part.held.scheduled, DAY, None), (part.held.keyed, 0.0, "one"))
+    for total, delay, key in kinds:
+        for begin in range(0, total, PUT):
+            _put(store, min(PUT, total - begin), delay, key)
     store.close()
 
 
@@ -155,9 +226,9 @@ def _finished(claim: Claim) -> Settlement:
     return Settlement(claim, Event.FINISH, Kind.OK)
 
 
-def _put(store: Store, n: int, delay: float) -> None:
-    base = f"{time.time_ns()}:{delay:g}"
-    store.put([NewJob(f"{base}:{i}", TASK, "bench", b'{"sent":0.0}', delay=delay) for i in range(n)])
+def _put(store: Store, n: int, delay: float, key: str | None = None) -> None:
+    base = f"{time.time_ns()}:{delay:g}:{key}"
+    store.put([NewJob(f"{base}:{i}", TASK, "bench", b'{"sent":0.0}', key=key, delay=delay) for i in range(n)])
 
 
 if __name__ == "__main__":

@@ -8,13 +8,15 @@ import msgspec
 
 from bench import peers
 from bench.figures import Figure, Measured, Scale, Target, rotated, share
+from bench.grounds import Ground
 from bench.jobs import notes
 from bench.ours import PREFIX
-from bench.processes import Child, fresh_folder, say, wait_for
+from bench.processes import Child, say, wait_for
 from bench.roles import Part, enqueue, start
+from bench.running import Troubles
 
 TITLE = "Pick-up: from the call that enqueues to the start of the job, another process's idle worker"
-TARGET = Target("≤", 10.0)
+TARGETS = {"sqlite": (Target("≤", 10.0), None), "postgres": (Target("≤", 3.0), Target("≤", 15.0))}
 APART = 0.02
 WARM = 5
 PATIENCE = 60.0
@@ -27,23 +29,28 @@ class Waits(msgspec.Struct):
     p99: float
 
 
-def run(scale: Scale) -> Measured:
+def run(scale: Scale, ground: Ground) -> Measured:
     """Durable enqueues of Treppe, and the peers at their defaults."""
-    contestants = [name for name in peers.contestants() if not name.startswith("raw_")]
-    jobs = scale.pick(200, 50)
+    everybody = peers.contestants(ground.store, scale.peers)
+    contestants = [name for name in everybody if not peers.variant_of(name).limit]
+    jobs, troubles = scale.pick(200, 50), Troubles()
     seen: dict[str, list[Waits]] = defaultdict(list)
     for turn in range(scale.runs):
-        for contestant in rotated(contestants, turn):
+        for contestant in rotated(troubles.without(contestants), turn):
             say(f"pick-up, run {turn + 1} of {scale.runs}: {contestant}")
-            seen[contestant].append(one_run(contestant, jobs))
-    figures = [figure for contestant in contestants for figure in _figures(contestant, seen[contestant])]
-    return Measured("pick_up", f"{TITLE} ({jobs} jobs, {APART * 1000:g} ms apart)", figures)
+            with troubles.noting(contestant):
+                seen[contestant].append(one_run(ground, contestant, jobs))
+    measured = Measured("pick_up", f"{TITLE} ({jobs} jobs, {APART * 1000:g} ms apart)", trouble=troubles.ours())
+    for contestant in troubles.without(contestants):
+        measured.figures += _figures(ground, contestant, seen[contestant])
+    measured.notes = troubles.sentences()
+    return measured
 
 
-def one_run(contestant: str, jobs: int) -> Waits:
+def one_run(ground: Ground, contestant: str, jobs: int) -> Waits:
     """A few to warm up, then so many one by one."""
-    with fresh_folder() as folder:
-        part = Part(contestant, str(folder), n=WARM, pause=APART, job="note")
+    with ground.place(contestant) as place:
+        part = place.part(WARM, pause=APART, job="note")
         with start("work", part) as worker:
             enqueue("put", part)
             _starts(worker, part, WARM)
@@ -62,10 +69,10 @@ def _starts(worker: Child, part: Part, n: int) -> list[tuple[float, float]]:
     return wait_for(f"the start of {n} jobs", look, PATIENCE)
 
 
-def _figures(contestant: str, waits: list[Waits]) -> list[Figure]:
+def _figures(ground: Ground, contestant: str, waits: list[Waits]) -> list[Figure]:
     title = peers.variant_of(contestant).title
-    target = TARGET if contestant.startswith(PREFIX) else None
+    middle, slowest = TARGETS[ground.store] if contestant.startswith(PREFIX) else (None, None)
     return [
-        Figure(f"{title}: p50", tuple(one.p50 for one in waits), "ms", target),
-        Figure("  p99", tuple(one.p99 for one in waits), "ms"),
+        Figure(f"{title}: p50", tuple(one.p50 for one in waits), "ms", middle, "pick-up, p50", title),
+        Figure("  p99", tuple(one.p99 for one in waits), "ms", slowest),
     ]

@@ -8,12 +8,12 @@ from typing import ClassVar
 
 import litequeue  # type: ignore[import-untyped]
 
-from bench.peers import Job, Variant
+from bench.peers import Queue, Variant
 
 _BACKLOG = "its pop sorts the whole backlog, so it gets a short one"
 
 
-class Peer:
+class Peer(Queue):
     """One LiteQueue; an empty one is looked at again after 10 ms."""
 
     packages = ("litequeue",)
@@ -24,11 +24,12 @@ class Peer:
         "full": Variant("litequeue, FULL", f"WAL, synchronous=FULL; {_BACKLOG}", durable=True, most=1000),
     }
 
-    def __init__(self, folder: Path, variant: str, job: Job) -> None:
-        self._path, self._variant, self._job = folder / "litequeue.db", variant, job
+    def begin(self) -> None:
         self._queue = self._open()
 
-    def fill(self, n: int) -> None:
+    def fill(self, n: int, delay: float = 0.0) -> None:
+        if delay:
+            raise NotImplementedError("litequeue schedules nothing")
         with self._queue.transaction():
             for _ in range(n):
                 self._queue.put("0.0")
@@ -42,14 +43,14 @@ class Peer:
             if message is None:
                 time.sleep(0.01)
                 continue
-            self._job(float(message.data))
+            self.job(float(message.data))
             self._queue.done(message.message_id)
 
     def left(self) -> int | None:
         return int(self._open().qsize())
 
     def _open(self) -> litequeue.LiteQueue:
-        queue = litequeue.LiteQueue(self._path)
-        if self._variant == "full":
+        queue = litequeue.LiteQueue(Path(self.place) / "litequeue.db")
+        if self.variant == "full":
             queue.conn.execute("PRAGMA synchronous = FULL")
         return queue

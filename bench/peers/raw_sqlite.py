@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import ClassVar
 
-from bench.peers import Job, Variant
+from bench.peers import Queue, Variant
 
 BATCH = 100
 
@@ -20,23 +20,21 @@ CLAIM = """UPDATE job SET open = 2, lease = ?1 + 10, attempts = attempts + 1 WHE
 (SELECT seq FROM job WHERE open = 1 AND due <= ?1 ORDER BY due, seq LIMIT ?2) RETURNING seq, sent"""
 
 
-class Peer:
+class Peer(Queue):
     """No tasks, no threads, no fence, no retry: only durable claims and ends."""
 
-    packages: tuple[str, ...] = ()
     variants: ClassVar = {
-        "batch_100": Variant("bare SQLite", "own loop, batches of 100, synchronous=FULL, WAL: the limit", durable=True)
+        "batch_100": Variant("bare SQLite", "own loop, batches of 100, synchronous=FULL, WAL: the limit", limit=True)
     }
 
-    def __init__(self, folder: Path, variant: str, job: Job) -> None:
-        self._path, self._job = folder / "raw.db", job
+    def begin(self) -> None:
         with self._connect() as db:
             db.execute(TABLE)
             db.execute(INDEX)
 
-    def fill(self, n: int) -> None:
+    def fill(self, n: int, delay: float = 0.0) -> None:
         with self._connect() as db:
-            db.executemany(INSERT, ((0.0, time.time()) for _ in range(n)))
+            db.executemany(INSERT, ((0.0, time.time() + delay) for _ in range(n)))
 
     def put(self, sent: float) -> None:
         with self._connect() as db:
@@ -51,7 +49,7 @@ class Peer:
                 claimed = db.execute(CLAIM, (time.time(), BATCH)).fetchall()
             ended = []
             for seq, sent in claimed:
-                self._job(sent)
+                self.job(sent)
                 ended.append((time.time(), seq))
             if not claimed:
                 time.sleep(0.01)
@@ -60,7 +58,7 @@ class Peer:
         return int(self._connect().execute("SELECT count(*) FROM job WHERE open > 0").fetchone()[0])
 
     def _connect(self) -> sqlite3.Connection:
-        db = sqlite3.connect(self._path, timeout=10)
+        db = sqlite3.connect(Path(self.place) / "raw.db", timeout=10)
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = FULL")
         return db

@@ -16,11 +16,11 @@ class Peer(TreppePeer):
 
     store = "SQLite"
     variants: ClassVar = {
-        "threads": Variant("Treppe on SQLite, plain tasks", f"{_DEFAULTS}: 10 threads", durable=True),
-        "async": Variant("Treppe on SQLite, async tasks", f"{_DEFAULTS}: 100 async jobs in one loop", durable=True),
+        "threads": Variant("Treppe on SQLite, plain tasks", f"{_DEFAULTS}: 10 threads"),
+        "async": Variant("Treppe on SQLite, async tasks", f"{_DEFAULTS}: 100 async jobs in one loop"),
     }
 
     @staticmethod
-    def url_of(folder: Path) -> str:
+    def url_of(place: str) -> str:
         """One file in the folder."""
-        return f"sqlite:///{folder / 'treppe.db'}"
+        return f"sqlite:///{Path(place) / 'treppe.db'}"

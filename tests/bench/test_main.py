@@ -20,6 +20,18 @@ def test_an_unknown_measure_is_refused_with_the_nearest_one():
     assert "there is no measure 'dor'. Did you mean door?" in done.stderr
 
 
+def test_an_unknown_peer_is_refused_with_the_nearest_one():
+    done = bench("--store", "postgres", "--peer", "graphil_postgres")
+    assert done.returncode == 2
+    assert "there is no peer 'graphil_postgres'. Did you mean graphile_postgres?" in done.stderr
+
+
+def test_what_is_not_measured_on_a_store_is_refused():
+    done = bench("--only", "snapshot")
+    assert done.returncode == 2
+    assert "snapshot is not measured on sqlite" in done.stderr
+
+
 def test_no_runs_are_refused():
     assert bench("--runs", "0").returncode == 2
 

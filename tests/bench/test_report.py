@@ -6,7 +6,7 @@ from bench.about import About
 from bench.figures import Figure, Measured, Scale, Target
 from bench.report import as_json, as_text, ending, heading
 
-ABOUT = About("CPython 3.11", "Linux", 2, "3.40", 0.25, {"huey": "3.0"})
+ABOUT = About("CPython 3.11", "Linux", 2, "SQLite 3.40", 0.25, {"huey": "3.0"})
 GOOD = Measured("idle", "Idle", [Figure("at rest", (0.1, 0.2, 0.3), "%", Target("<", 0.5))], ["a note"])
 POOR = Measured(
     "speed", "Speed", [Figure("Treppe ÷ huey", (2.0,), "×", Target("≥", 2.5)), Figure("  rate", (61234.5,), "/s")]
@@ -46,7 +46,7 @@ def test_the_heading_names_versions_cores_and_runs():
 def test_json_keeps_every_run():
     document = json.loads(as_json(ABOUT, Scale(3), [GOOD, BROKEN]))
     assert document["about"]["packages"] == {"huey": "3.0"}
-    assert document["scale"] == {"runs": 3, "quick": False}
+    assert document["scale"] == {"runs": 3, "quick": False, "peers": []}
     figure = document["measures"]["idle"]["figures"][0]
     assert figure["runs"] == [0.1, 0.2, 0.3]
     assert (figure["median"], figure["target"], figure["reached"]) == (0.2, "< 0.5", True)
