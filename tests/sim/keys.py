@@ -29,7 +29,7 @@ class Keys:
         if holder is not None and holder is not life and not self._may_have_let_go(holder, peak):
             state = holder.state or "on its way"
             self._blame("I17", f"{life.job.id} was claimed; {holder.job.id} of the same key is {state}")
-        if holder is not life:
+        if holder is not life and not life.revived:  # it may have died as the head of its line, and kept its turn
             self._look_for_earlier(life, line, at, peak)
         self._turn[line] = life
 

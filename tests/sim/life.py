@@ -18,6 +18,7 @@ class Life:
         self.ended_at = 0.0
         self.running = False  # claimed, and no end of that claim is known (it may have lapsed)
         self.suspect = False  # it may be one
+        self.revived = False
         self.cancel = False
         self.has_acted = False  # since the last decision of a human
         self.ended_by = "nothing"
@@ -35,7 +36,7 @@ class Life:
     def claimed(self, claim: Claim, ok: int) -> None:
         self.suspect = claim.suspect
         self.token, self.worker, self.running = claim.token, claim.worker, True
-        self.state, self.ended_by = None, "nothing"
+        self.state, self.ended_by, self.run_at = None, "nothing", 0.0
         self.ok_at_claim = ok
 
     def settled(self, one: Settlement, at: float) -> None:
@@ -59,7 +60,7 @@ class Life:
         if event is Event.ASK_CANCEL:
             self.cancel = True
         elif event is Event.REVIVE:
-            self.running, self.ended_by, self.state = False, "revive", None
+            self.running, self.ended_by, self.state, self.revived = False, "revive", None, True
             self.charged, self.cancel, self.has_acted, self.seen = 0, False, False, None
             self.run_at, self.expires_at = at, at + self.job.expires
         else:

@@ -143,6 +143,14 @@ class Link:
             return
         bell.signal.wait(timeout, self._changed)
 
+    def close(self) -> None:
+        """The process is gone, and so are its connections, once what is on its way has arrived."""
+        self._kernel.spawn(_NETWORK, self._hang_up, "hang up")
+
+    def _hang_up(self) -> None:
+        self._kernel.sleep(20.0)
+        self._store.close()
+
     def _call(
         self, name: str, work: Callable[[], T], told: Callable[[T, bool], None] | None = None, may_be_later: bool = False
     ) -> T:
@@ -181,14 +189,16 @@ class Link:
     def _put_gaps_between_transactions(self) -> None:
         """Upkeep is several transactions: others come between them, and it may be killed or fail there."""
         database = getattr(self._store, "_database", None)
-        for name in ("read", "write") if database is not None else ():
+        for name in ("read", "write", "once"):
+            if not hasattr(database, name):
+                continue
             setattr(database, name, self._with_gap(getattr(type(database), name).__get__(database)))
 
-    def _with_gap(self, transact: Callable[[Any], T]) -> Callable[[Any], T]:
-        def call(work: Any) -> T:
-            if self._between_transactions and self._kernel.strand is not None:
+    def _with_gap(self, transact: Callable[..., T]) -> Callable[..., T]:
+        def call(*work: Any) -> T:
+            if self._between_transactions:
                 self._gap()
-            return transact(work)
+            return transact(*work)
 
         return call
 

@@ -6,7 +6,8 @@ import shutil
 import sqlite3
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
+from multiprocessing.util import Finalize  # unlike atexit it also works in the children of a pool
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -38,10 +39,10 @@ class SQLitePlace:
     can_within = True
 
     def __init__(self) -> None:
-        self._folder = tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None, prefix="treppe-sim-")
-        self._file = Path(self._folder.name) / "jobs.db"
-        self._template = Path(self._folder.name) / "template.db"
+        self._folder = Path(tempfile.mkdtemp(dir=MEMORY if MEMORY.is_dir() else None, prefix="treppe-sim-"))
+        self._file, self._template = self._folder / "jobs.db", self._folder / "template.db"
         self._opened: list[SQLiteStore] = []
+        Finalize(None, self.close, exitpriority=10)
 
     def fresh(self) -> None:
         self._close_all()
@@ -66,7 +67,7 @@ class SQLitePlace:
 
     def close(self) -> None:
         self._close_all()
-        self._folder.cleanup()
+        shutil.rmtree(self._folder, ignore_errors=True)
 
     def _close_all(self) -> None:
         for store in self._opened:
@@ -74,4 +75,50 @@ class SQLitePlace:
         self._opened.clear()
 
 
-KINDS: dict[str, Callable[[], Place]] = {"sqlite": SQLitePlace}
+class PostgresPlace:
+    """A database on a throw-away server of its own, made anew from a template for each world."""
+
+    can_within = True
+
+    def __init__(self) -> None:
+        from tests import servers
+
+        self._stack = ExitStack()
+        Finalize(None, self.close, exitpriority=10)
+        self._server = self._stack.enter_context(servers.running(18, synchronous_commit="off"))
+        self._template = servers.migrated(self._server)
+        self._name = ""
+        self._opened: list[Any] = []
+
+    def fresh(self) -> None:
+        self._close_all()
+        if self._name:
+            self._server.drop(self._name)
+        self._name = self._server.create(self._template)
+
+    def open(self, clock: Clock) -> Any:
+        from treppe.store.postgres import PostgresStore
+
+        store = PostgresStore(self._server.socket_url(self._name), clock=clock, keep_events=60.0)
+        self._opened.append(store)
+        return store
+
+    @contextmanager
+    def connect(self) -> Iterator[Any]:
+        import psycopg
+
+        url = self._server.socket_url(self._name)
+        with closing(psycopg.connect(url, cursor_factory=psycopg.RawCursor)) as connection:
+            yield connection
+
+    def close(self) -> None:
+        self._close_all()
+        self._stack.close()
+
+    def _close_all(self) -> None:
+        for store in self._opened:
+            store.close()
+        self._opened.clear()
+
+
+KINDS: dict[str, Callable[[], Place]] = {"sqlite": SQLitePlace, "postgres": PostgresPlace}

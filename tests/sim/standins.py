@@ -6,6 +6,7 @@ modules look up (``time``, ``threading``, ``random`` …) stand for something el
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -14,7 +15,6 @@ from types import SimpleNamespace
 from typing import Any
 
 from tests.sim.kernel import Kernel, Signal, Strand
-from treppe.store.sqlite import scanning
 from treppe.worker import crew, engine, handler, lease, suspects, threads, turn
 
 
@@ -32,7 +32,7 @@ def installed(kernel: Kernel) -> Iterator[None]:
         (engine, "Bell", lambda: Bell(kernel)),
         (threads, "SimpleQueue", lambda: Queue(kernel)),
         (lease, "secrets", SimpleNamespace(randbits=kernel.random.getrandbits)),
-        (scanning, "time", SimpleNamespace(perf_counter=Stopwatch(kernel))),
+        *((module, "time", SimpleNamespace(perf_counter=Stopwatch(kernel))) for module in _stores_with_marks()),
     ]
     before = [(module, name, getattr(module, name)) for module, name, _ in names]
     try:
@@ -42,6 +42,12 @@ def installed(kernel: Kernel) -> Iterator[None]:
     finally:
         for module, name, value in before:
             setattr(module, name, value)
+
+
+def _stores_with_marks() -> list[Any]:
+    """The modules, as far as they are loaded, that measure how long a scan takes."""
+    names = ("sqlite.scanning", "postgres.scanning", "postgres.claiming")
+    return [sys.modules[f"treppe.store.{name}"] for name in names if f"treppe.store.{name}" in sys.modules]
 
 
 class Thread:

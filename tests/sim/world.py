@@ -170,6 +170,7 @@ class World:
         ended.wait()
         if process.alive:
             kernel.kill(process)
+        link.close()
         self.entries.append(history.Died(kernel.now, name))
 
     def _drain(self, worker: Worker, link: Link, upkeep: Upkeep) -> None:
