@@ -59,14 +59,15 @@ class Claimer:
         return Claimed((), (), agenda.soonest, agenda.suspects_wait())
 
     def _claim(self, tx: Tx, wanted: Wanted, pace: Pace, settlements: Sequence[Settlement]) -> Claimed:
+        look = self._heads.are_old()
         with tx.pipeline():
             end = settling.begin(tx, settlements)
-            heads = tx.send(SQL["claim_heads"], (wanted.worker, sorted(wanted.tasks), self._heads.are_old()))
+            heads = tx.send(SQL["claim_heads"], (wanted.worker, sorted(wanted.tasks), look))
         refused = tuple(end())
         rows = heads()
         if not rows:
             return Claimed((), refused)
-        agenda = Agenda(wanted, rows[0][0], self._heads.of(rows))
+        agenda = Agenda(wanted, rows[0][0], self._heads.of(rows, look))
         turn = _Turn(tx, wanted, pace, agenda, self._marks)
         if wanted.alone:
             turn.take_one_suspect()
@@ -109,10 +110,10 @@ class Heads:
         """Seconds until then, or None where every claim looks."""
         return max(0.0, self._until - time.perf_counter()) if self._until else None
 
-    def of(self, answer: Sequence[Row]) -> list[Row]:
+    def of(self, answer: Sequence[Row], looked: bool) -> list[Row]:
         """The heads of an answer, with those remembered where it did not look."""
         rows = _heads(answer)
-        if not self.are_old():
+        if not looked:
             return rows + self._rows
         took = answer[0][1]
         self._slow = self._slow + 1 if took > QUICK else 0

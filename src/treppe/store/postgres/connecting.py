@@ -21,13 +21,22 @@ from treppe.errors import StoreError, StoreUnavailable, TreppeError
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
+OLDEST = 150_000
 APPLICATION = "treppe"
 STATEMENT, LOCK, IDLE = 30_000, 10_000, 60_000  # milliseconds
 SETTINGS = {
     "statement_timeout": STATEMENT,
     "lock_timeout": LOCK,
     "idle_in_transaction_session_timeout": IDLE,
+    "jit": "off",
+    **{f"enable_{way}": "off" for way in ("seqscan", "bitmapscan", "mergejoin", "sort")},
 }
+"""A statement is prepared once and then runs for weeks. Planned while the tables are small it would read all of them
+for ever, so where an index serves there is no choice. Behind a pooler nothing is prepared, and so nothing is stale."""
+
+PLAN_FREELY = "; ".join(f"SET LOCAL {name} = on" for name in SETTINGS if name.startswith("enable_"))
+"""For reports over whole tables."""
+
 NETWORK = {  # psycopg's defaults hang for minutes on a half-open connection
     "connect_timeout": 10,
     "keepalives": 1,
@@ -50,6 +59,10 @@ def connect(url: str) -> Connection:
         if "unsupported startup parameter" not in str(error):
             raise
         connection = _open(wanted)  # PgBouncer
+    if connection.info.server_version < OLDEST:
+        version = connection.info.server_version // 10_000
+        connection.close()
+        raise StoreError(f"{shown(url)}: PostgreSQL {version} is too old: Treppe needs 15 or newer")
     if is_pooled(connection):
         connection.prepare_threshold = None  # the next statement may run on another server process
     return connection

@@ -44,14 +44,15 @@ SQL = {
 
 
 class Tx:
-    """One open transaction."""
+    """One transaction. It begins with its first statement, in the same round trip if that is in a pipeline."""
 
-    __slots__ = ("_clock", "_connection", "_now")
+    __slots__ = ("_begin", "_clock", "_connection", "_now")
 
-    def __init__(self, connection: Connection, clock: Clock | None) -> None:
+    def __init__(self, connection: Connection, clock: Clock | None, begin: str) -> None:
         self._connection = connection
         self._clock = clock
         self._now: float | None = None
+        self._begin: str | None = begin
 
     def rows(self, sql: str, params: Sequence[Any] = ()) -> list[Row]:
         """All rows of a statement."""
@@ -70,13 +71,20 @@ class Tx:
 
     def many(self, sql: str, params: Sequence[Sequence[Any]]) -> int:
         """Run a statement once for each set of parameters, in one round trip; how many rows were touched."""
+        self._begin_it()
         cursor = self._connection.cursor(binary=True)
         cursor.executemany(self._timed(sql), params)
         return cursor.rowcount
 
     def script(self, sql: str) -> None:
         """Several statements at once, without parameters and answers."""
+        self._begin_it()
         self._connection.execute(sql)
+
+    def commit(self) -> None:
+        """End it, if it ever began."""
+        if self._begin is None:
+            self._connection.execute("COMMIT")
 
     @contextmanager
     def pipeline(self) -> Iterator[None]:
@@ -91,7 +99,13 @@ class Tx:
         return self._now
 
     def _execute(self, sql: str, params: Sequence[Any]) -> psycopg.Cursor[Row]:
+        self._begin_it()
         return self._connection.cursor(binary=True).execute(self._timed(sql), params)
+
+    def _begin_it(self) -> None:
+        if self._begin is not None:
+            begin, self._begin = self._begin, None
+            self._connection.execute(begin)
 
     def _timed(self, sql: str) -> str:
         return timed(sql, self._clock)
@@ -223,10 +237,10 @@ class Database:
                 opened.free.pop().close()
 
     def _transact(self, connection: Connection, begin: str, work: Callable[[Tx], T]) -> T:
+        tx = Tx(connection, self.clock, begin)
         try:
-            connection.execute(begin)
-            result = work(Tx(connection, self.clock))
-            connection.execute("COMMIT")
+            result = work(tx)
+            tx.commit()
         except BaseException:
             with suppress(psycopg.Error):
                 connection.execute("ROLLBACK")

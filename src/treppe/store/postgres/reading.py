@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from treppe.job import Attempt, Event, Job, Kind, NewEvent, State
+from treppe.store.postgres.connecting import PLAN_FREELY
 from treppe.store.postgres.database import SQL, Row, Tx
 from treppe.store.postgres.putting import REPEATS
 from treppe.store.protocol import Backlog, Filter, Page, QueueBacklog
@@ -51,6 +52,7 @@ def event(tx: Tx, source: str, id: str) -> NewEvent | None:
 
 def backlog(tx: Tx) -> Backlog:
     """Exact counts and ages, from one snapshot."""
+    tx.script(PLAN_FREELY)
     now = tx.now()
     figures: dict[str, dict[str, Any]] = defaultdict(lambda: defaultdict(int))
     tasks: dict[str, int] = defaultdict(int)

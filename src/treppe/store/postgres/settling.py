@@ -91,7 +91,8 @@ def _fence(s: Settlement) -> tuple[int, int, int]:
 
 
 def _telling(s: Settlement) -> tuple[object, ...]:
-    return *_fence(s), max(s.claim.start_at, s.claim.claimed_at), clean(s.error), s.result, s.detail
+    started_at = max(s.claim.start_at, s.claim.claimed_at)
+    return *_fence(s), s.claim.due_at, started_at, clean(s.error), s.result, s.detail
 
 
 def _settle_rest(tx: Tx, settlements: Sequence[Settlement]) -> list[Settlement]:

@@ -20,8 +20,8 @@ WITH RECURSIVE me AS MATERIALIZED (
   SELECT count(*), extract(epoch FROM timeofday()::timestamptz - statement_timestamp())::double precision AS took FROM head
 ), work AS (
   SELECT h.queue, h.band, h.run_at,
-         EXISTS (SELECT FROM treppe.value v WHERE v.name = 'flow:' || h.queue)
-         OR EXISTS (SELECT FROM treppe.journal r WHERE r.stream = 'report:' || h.queue) AS watched,
+         (SELECT true FROM treppe.value v WHERE v.name = 'flow:' || h.queue) IS NOT NULL
+         OR (SELECT true FROM treppe.journal r WHERE r.stream = 'report:' || h.queue LIMIT 1) IS NOT NULL AS watched,
          0::bigint AS waiting
   FROM head h
   UNION ALL

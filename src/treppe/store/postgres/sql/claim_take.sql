@@ -13,4 +13,5 @@ WITH keyed AS (
   RETURNING l.seq, l.token, l.task, l.queue, l.okey, l.repeat, l.claims, l.charged, l.attempts, l.crashes, l.due_at,
             l.expires_at, l.deadline_at, l.seen_ok, l.seen_tried, l.seen_at, l.suspect, l.slotted
 )
-SELECT t.*, j.id, j.payload, j.content_type, j.event FROM taken t JOIN treppe.job j ON j.seq = t.seq
+SELECT t.*, j.id, j.payload, j.content_type, j.event
+FROM taken t CROSS JOIN LATERAL (SELECT * FROM treppe.job j WHERE j.seq = t.seq OFFSET 0) j

@@ -2,6 +2,6 @@
 WITH old AS MATERIALIZED (
   SELECT seq FROM treppe.event WHERE seq = ANY($1::bigint[]) ORDER BY seq FOR UPDATE SKIP LOCKED
 )
-DELETE FROM treppe.event e USING old o
-WHERE e.seq = o.seq AND NOT EXISTS (SELECT FROM treppe.job j WHERE j.event = e.seq)
+DELETE FROM treppe.event e
+WHERE e.seq = ANY(ARRAY(SELECT seq FROM old)) AND (SELECT j.seq FROM treppe.job j WHERE j.event = e.seq LIMIT 1) IS NULL
 RETURNING e.seq

@@ -2,14 +2,14 @@
 WITH old AS MATERIALIZED (
   SELECT a.seq FROM treppe.attempt a
   WHERE a.keep_until <= (SELECT extract(epoch FROM clock_timestamp())::double precision)
-    AND NOT EXISTS (SELECT FROM treppe.live l WHERE l.seq = a.seq)
-    AND NOT EXISTS (SELECT FROM treppe.dead d WHERE d.seq = a.seq)
+    AND (SELECT l.seq FROM treppe.live l WHERE l.seq = a.seq) IS NULL
+    AND (SELECT d.seq FROM treppe.dead d WHERE d.seq = a.seq) IS NULL
   ORDER BY a.keep_until LIMIT $1
 ), locked AS MATERIALIZED (
-  SELECT seq FROM treppe.job WHERE seq IN (SELECT seq FROM old) ORDER BY seq FOR UPDATE SKIP LOCKED
+  SELECT seq FROM treppe.job WHERE seq = ANY(ARRAY(SELECT seq FROM old)) ORDER BY seq FOR UPDATE SKIP LOCKED
 ), attempts AS (
-  DELETE FROM treppe.attempt a USING locked k WHERE a.seq = k.seq
+  DELETE FROM treppe.attempt WHERE seq = ANY(ARRAY(SELECT seq FROM locked))
 ), notes AS (
-  DELETE FROM treppe.note n USING locked k WHERE n.seq = k.seq
+  DELETE FROM treppe.note WHERE seq = ANY(ARRAY(SELECT seq FROM locked))
 )
-DELETE FROM treppe.job j USING locked k WHERE j.seq = k.seq RETURNING j.seq
+DELETE FROM treppe.job WHERE seq = ANY(ARRAY(SELECT seq FROM locked)) RETURNING seq

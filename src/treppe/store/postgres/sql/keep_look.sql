@@ -8,7 +8,7 @@ WITH c AS MATERIALIZED (
   SELECT seq, queue, okey FROM treppe.live WHERE parked = 1 AND seq > $3 ORDER BY seq LIMIT $6
 ), free AS (
   SELECT DISTINCT queue, okey FROM behind b
-  WHERE NOT EXISTS (SELECT FROM treppe.slot s WHERE s.queue = b.queue AND s.okey = b.okey AND s.n = 0)
+  WHERE (SELECT s.seq FROM treppe.slot s WHERE s.queue = b.queue AND s.okey = b.okey AND s.n = 0) IS NULL
 ), old AS MATERIALIZED (
   SELECT e.seq, e.at FROM treppe.event e WHERE e.seq > $4 ORDER BY e.seq LIMIT $6
 )
@@ -25,7 +25,7 @@ SELECT EXISTS (SELECT FROM treppe.worker w, c WHERE w.gone OR w.until <= c.now) 
        EXISTS (SELECT FROM treppe.attempt a
                WHERE a.keep_until <= (SELECT extract(epoch FROM clock_timestamp())::double precision)) AS ended,
        ARRAY(SELECT seq FROM old, c WHERE at <= c.now - $5::double precision
-             AND NOT EXISTS (SELECT FROM treppe.job j WHERE j.event = old.seq) ORDER BY seq) AS events,
+             AND (SELECT j.seq FROM treppe.job j WHERE j.event = old.seq LIMIT 1) IS NULL ORDER BY seq) AS events,
        (SELECT count(*) FROM old) AS old_size, (SELECT max(seq) FROM old, c WHERE at <= c.now - $5::double precision) AS old_end,
        (SELECT count(*) FROM (SELECT FROM treppe.count LIMIT $6) x) AS counts,
        (SELECT count(*) FROM (SELECT FROM treppe.health LIMIT $6) x) AS healths

@@ -3,5 +3,5 @@ WITH slice AS MATERIALIZED (
   SELECT seq, worker, running FROM treppe.live WHERE seq > $1 ORDER BY seq LIMIT $2
 )
 SELECT ARRAY(SELECT seq FROM slice s WHERE s.running
-             AND NOT EXISTS (SELECT FROM treppe.worker w WHERE w.id = s.worker AND NOT w.gone) ORDER BY seq LIMIT $3),
+             AND (SELECT w.id FROM treppe.worker w WHERE w.id = s.worker AND NOT w.gone) IS NULL ORDER BY seq LIMIT $3),
        (SELECT count(*) FROM slice), (SELECT max(seq) FROM slice)

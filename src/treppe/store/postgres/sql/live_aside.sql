@@ -7,4 +7,4 @@ SET parked = d.parked::smallint, running = false, run_at = c.now + d.delay, cras
 FROM (SELECT extract(epoch FROM clock_timestamp())::double precision AS now) c,
      unnest($1::bigint[], $2::bigint[], $3::double precision[], $4::bigint[], $5::boolean[], $6::bigint[], $7::bigint[],
             $8::double precision[]) AS d (seq, parked, delay, crashes, slotted, seen_ok, seen_tried, seen_at)
-WHERE l.seq = d.seq
+WHERE l.seq = ANY($1) AND l.seq = d.seq

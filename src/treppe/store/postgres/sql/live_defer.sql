@@ -7,4 +7,4 @@ SET parked = 0, running = false, worker = NULL, run_at = c.now + d.delay, charge
 FROM (SELECT extract(epoch FROM clock_timestamp())::double precision AS now) c,
      unnest($1::bigint[], $2::double precision[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[],
             $8::double precision[]) AS d (seq, delay, charged, crashes, uncounted, seen_ok, seen_tried, seen_at)
-WHERE l.seq = d.seq
+WHERE l.seq = ANY($1) AND l.seq = d.seq

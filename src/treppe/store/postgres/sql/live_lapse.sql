@@ -4,4 +4,4 @@ SET parked = d.parked::smallint, running = false, run_at = c.now, crashes = d.cr
     suspect = d.suspect, slotted = false
 FROM (SELECT extract(epoch FROM clock_timestamp())::double precision AS now) c,
      unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::boolean[]) AS d (seq, parked, crashes, mark, suspect)
-WHERE l.seq = d.seq
+WHERE l.seq = ANY($1) AND l.seq = d.seq

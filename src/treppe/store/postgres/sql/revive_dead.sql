@@ -4,4 +4,4 @@ SELECT j.seq, j.queue, CASE WHEN j.priority >= 50 THEN 0 WHEN j.priority > 0 THE
        j.task, j.first_due, c.now, r.token, j.repeat, j.attempts, j.crashes, c.now + j.expires, j.first_due + j.deadline / 2,
        j.first_due + j.deadline, j.okey, j.skip_dead
 FROM (SELECT extract(epoch FROM clock_timestamp())::double precision AS now) c,
-     unnest($1::bigint[], $2::bigint[]) AS r (seq, token) JOIN treppe.job j ON j.seq = r.seq
+     unnest($1::bigint[], $2::bigint[]) AS r (seq, token) JOIN treppe.job j ON j.seq = r.seq AND j.seq = ANY($1)

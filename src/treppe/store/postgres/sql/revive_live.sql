@@ -4,4 +4,4 @@ SET parked = 0, running = false, worker = NULL, run_at = c.now, lapsed = 0, susp
     charged = 0, crashes = 0, slotted = false, seen_ok = NULL, seen_tried = NULL, seen_at = NULL,
     expires_at = c.now + j.expires
 FROM (SELECT extract(epoch FROM clock_timestamp())::double precision AS now) c, treppe.job j
-WHERE l.seq = ANY($1::bigint[]) AND j.seq = l.seq
+WHERE l.seq = ANY($1::bigint[]) AND j.seq = ANY($1) AND j.seq = l.seq

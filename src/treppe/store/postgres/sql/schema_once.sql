@@ -1,3 +1,5 @@
 DO $once$ BEGIN
-  IF NOT EXISTS (SELECT FROM treppe.schema WHERE step = $1) THEN EXECUTE $2; END IF;
+IF NOT EXISTS (SELECT FROM treppe.schema WHERE step = $1) THEN EXECUTE $step$
+$2
+$step$; END IF;
 END $once$;

@@ -1,4 +1,4 @@
 -- The queues of whose pace something is known.
 SELECT queue FROM unnest($1::text[]) AS q (queue)
-WHERE EXISTS (SELECT FROM treppe.value WHERE name = 'flow:' || q.queue)
-   OR EXISTS (SELECT FROM treppe.journal WHERE stream = 'report:' || q.queue)
+WHERE (SELECT true FROM treppe.value WHERE name = 'flow:' || q.queue) IS NOT NULL
+   OR (SELECT true FROM treppe.journal WHERE stream = 'report:' || q.queue LIMIT 1) IS NOT NULL

@@ -4,6 +4,6 @@ WITH lapsed AS MATERIALIZED (
   WHERE gone OR until <= (SELECT extract(epoch FROM clock_timestamp())::double precision)
   ORDER BY id FOR UPDATE SKIP LOCKED
 ), given_up AS (
-  UPDATE treppe.worker w SET gone = true FROM lapsed l WHERE w.id = l.id AND NOT w.gone
+  UPDATE treppe.worker SET gone = true WHERE id = ANY(ARRAY(SELECT id FROM lapsed)) AND NOT gone
 )
 SELECT id FROM lapsed ORDER BY id
