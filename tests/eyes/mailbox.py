@@ -125,4 +125,4 @@ async def _end(box: Mailbox) -> None:
     await asyncio.gather(*others, return_exceptions=True)
     for writer in box.writers:  # a polite end of TLS would wait for a client that has gone
         writer.transport.abort()
-    await asyncio.sleep(0.01)
+    await asyncio.gather(*(writer.wait_closed() for writer in box.writers), return_exceptions=True)

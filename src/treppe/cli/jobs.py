@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,6 +14,8 @@ from treppe.errors import NotFound
 from treppe.job import State
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from treppe.job import Job
     from treppe.store.protocol import Store
 
@@ -27,12 +30,21 @@ def dead() -> None:
     """Look at dead letters, do them again, discard them."""
 
 
-_queue = click.option("--queue", help="Of this queue only.")
-_task = click.option("--task", help="Of this task only; a destination's is destination:NAME.")
-_search = click.option("--text", help="Whose id or error holds this.")
-_most = click.option("-n", "most", type=click.IntRange(1, 500), default=50, show_default=True, help="At most so many.")
-_after = click.option("--after", type=int, help="Go on after the page before, which names this number.")
 _id = click.argument("id")
+
+
+def _listing(command: Callable[..., Any]) -> Any:
+    """What every list of jobs may be asked."""
+    options = (
+        click.option("--queue", help="Of this queue only."),
+        click.option("--task", help="Of this task only; a destination's is destination:NAME."),
+        click.option("--text", help="Whose id or error holds this."),
+        click.option("-n", "most", type=click.IntRange(1, 500), default=50, show_default=True, help="At most so many."),
+        click.option("--after", type=int, help="Go on after the page before, which names this number."),
+        as_json,
+        house,
+    )
+    return functools.reduce(lambda made, option: option(made), reversed(options), command)
 
 
 @jobs.command("ls")
@@ -44,26 +56,14 @@ _id = click.argument("id")
     help="In this state; repeat for more.",
 )
 @click.option("--key", help="Of this order key only.")
-@_queue
-@_task
-@_search
-@_most
-@_after
-@as_json
-@house
+@_listing
 def ls(house: House, /, most: int, after: int | None, as_json: bool, **wanted: Any) -> None:
     """Jobs, the newest first."""
     _list(house, most, after, as_json, **wanted)
 
 
 @dead.command("ls")
-@_queue
-@_task
-@_search
-@_most
-@_after
-@as_json
-@house
+@_listing
 def dead_ls(house: House, /, most: int, after: int | None, as_json: bool, **wanted: Any) -> None:
     """Dead letters, the newest first."""
     _list(house, most, after, as_json, states=(State.DEAD,), **wanted)

@@ -13,6 +13,8 @@ from treppe.cli.status import figures, queue_table
 from treppe.config.words import did_you_mean
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from treppe.store.protocol import Store
 
 
@@ -33,32 +35,38 @@ def ls(house: House, as_json: bool) -> None:
         queue_table(summary)
 
 
+_name = click.argument("name")
+_note = click.option("--note", default="", help="Why; people will read it.")
+
+
 @queues.command()
-@click.argument("name")
-@click.option("--note", default="", help="Why; people will read it.")
+@_name
+@_note
 @house
 def pause(house: House, name: str, note: str) -> None:
     """Start nothing more of this queue until it is resumed. It goes on accepting."""
     from treppe.eyes import hands
 
-    with house.store() as store:
-        _known(house, store, name)
-        changed = hands.pause(store, name, who(), note)
-    output.say(f"{name} is paused" if changed else f"{name} was paused already")
+    _act(hands.pause, house, name, note, "is paused", "was paused already")
 
 
 @queues.command()
-@click.argument("name")
-@click.option("--note", default="", help="Why; people will read it.")
+@_name
+@_note
 @house
 def resume(house: House, name: str, note: str) -> None:
     """End the pause of this queue; where there is none, end its hold."""
     from treppe.eyes import hands
 
+    _act(hands.resume, house, name, note, "goes on", "was not held")
+
+
+def _act(
+    act: Callable[[Store, str, str, str], bool], house: House, name: str, note: str, changed: str, unchanged: str
+) -> None:
     with house.store() as store:
         _known(house, store, name)
-        changed = hands.resume(store, name, who(), note)
-    output.say(f"{name} goes on" if changed else f"{name} was not held")
+        output.say(f"{name} {changed if act(store, name, who(), note) else unchanged}")
 
 
 def _known(house: House, store: Store, name: str) -> None:

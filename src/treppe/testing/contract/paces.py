@@ -23,12 +23,8 @@ class Asked(NamedTuple):
 Answer = Callable[[Asked], Grant]
 
 
-class FreePace:
-    """No queue has a limit of its own. A flow changed by hand is looked at all the same."""
-
-    def limited(self, queue: str) -> bool:
-        """Never."""
-        return False
+class _AnsweringPace:
+    """Turns the question of a store into one value."""
 
     def grant(
         self,
@@ -40,11 +36,27 @@ class FreePace:
         want: int,
         ahead: float,
     ) -> Grant:
+        """See :meth:`treppe.store.protocol.Pace.grant`."""
+        return self.answer(Asked(queue, flow, tuple(reports), running, now, want, ahead))
+
+    def answer(self, asked: Asked) -> Grant:
+        """What may start."""
+        raise NotImplementedError
+
+
+class FreePace(_AnsweringPace):
+    """No queue has a limit of its own. A flow changed by hand is looked at all the same."""
+
+    def limited(self, queue: str) -> bool:
+        """Never."""
+        return False
+
+    def answer(self, asked: Asked) -> Grant:
         """All that is wanted."""
-        return Grant(want, flow)
+        return Grant(asked.want, asked.flow)
 
 
-class ScriptedPace:
+class ScriptedPace(_AnsweringPace):
     """Limits the queues named in *answers*; ``asked`` and ``granted`` keep every question and answer.
 
     >>> pace = ScriptedPace({"crm": lambda asked: Grant(min(asked.want, 2))})
@@ -65,19 +77,9 @@ class ScriptedPace:
         """True for the queues in the script."""
         return queue in self.answers
 
-    def grant(
-        self,
-        queue: str,
-        flow: bytes | None,
-        reports: Sequence[Report],
-        running: int,
-        now: float,
-        want: int,
-        ahead: float,
-    ) -> Grant:
+    def answer(self, asked: Asked) -> Grant:
         """What the script says."""
-        asked = Asked(queue, flow, tuple(reports), running, now, want, ahead)
-        grant = self.answers[queue](asked)
+        grant = self.answers[asked.queue](asked)
         self.asked.append(asked)
         self.granted.append(grant)
         return grant
