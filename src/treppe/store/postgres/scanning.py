@@ -20,7 +20,7 @@ START: Place = (float("-inf"), 0)
 
 QUICK = 0.002
 QUICK_ROW = 0.00002
-TIMES_SLOW = 2
+TIMES_SLOW = 8
 
 
 class Found(NamedTuple):
@@ -84,7 +84,7 @@ class Marks:
             mark = self._marks.setdefault(lane, _Mark())
             mark.slow += 1
             mark.place = place
-            if mark.slow >= TIMES_SLOW:  # once may be a busy machine
+            if mark.slow >= TIMES_SLOW:  # now and then it is only a busy machine
                 mark.until = time.perf_counter() + max(1.0, 20 * took)
 
 
