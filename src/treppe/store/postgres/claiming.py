@@ -13,12 +13,12 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from treppe.job import Grant, Settlement
-from treppe.store.postgres import settling
 from treppe.store.postgres.claims import Claims
 from treppe.store.postgres.database import SQL, Database, Row, Tx
 from treppe.store.postgres.pacing import AHEAD, Known, ask, free_slots, keep_flow, known
 from treppe.store.postgres.putting import REPEATS
 from treppe.store.postgres.scanning import QUICK, TIMES_SLOW, Found, Marks, Scan
+from treppe.store.postgres.settling import Settling
 from treppe.store.protocol import Claimed, Pace, Wanted
 
 MAX_PACED = 100  # so many paced queues are asked for in one claim
@@ -60,11 +60,12 @@ class Claimer:
 
     def _claim(self, tx: Tx, wanted: Wanted, pace: Pace, settlements: Sequence[Settlement]) -> Claimed:
         look = self._heads.are_old()
+        ask = (wanted.worker, sorted(wanted.tasks), look)
         with tx.pipeline():
-            end = settling.begin(tx, settlements)
-            heads = tx.send(SQL["claim_heads"], (wanted.worker, sorted(wanted.tasks), look))
-        refused = tuple(end())
-        rows = heads()
+            settling = Settling(tx, settlements)
+            heads = tx.send(SQL["claim_heads"], ask)
+        refused = tuple(settling.end())
+        rows = tx.rows(SQL["claim_heads"], ask) if settling.wrote_more else heads()
         if not rows:
             return Claimed((), refused)
         agenda = Agenda(wanted, rows[0][0], self._heads.of(rows, look))
@@ -200,11 +201,11 @@ class _Turn:
         return found
 
     def _take_paced(self, known: Known, bands: list[int], want: int, served: int) -> int:
-        grant = ask(self.pace, known, self.agenda.now, want, AHEAD)
+        grant = ask(self.pace, known, want, AHEAD)
         rows = self._granted(known.queue, bands, grant, served) if grant.n else []
         risky = any(row.repeat for row in rows)
         if risky or len(rows) != grant.n:  # keep only the flow of what is really taken
-            grant = ask(self.pace, known, self.agenda.now, len(rows), 0.0 if risky else AHEAD)
+            grant = ask(self.pace, known, len(rows), 0.0 if risky else AHEAD)
             rows = rows[: grant.n]
         if len(rows) < want:
             self._closed.add(known.queue)
@@ -216,7 +217,7 @@ class _Turn:
         known = self._known(queue)
         if known is None:
             return 0
-        grant = ask(self.pace, known, self.agenda.now, 1, 0.0)
+        grant = ask(self.pace, known, 1, 0.0)
         return self._take_granted(known, rows[: grant.n], grant)
 
     def _granted(self, queue: str, bands: list[int], grant: Grant, served: int) -> list[Found]:

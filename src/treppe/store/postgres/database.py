@@ -98,6 +98,10 @@ class Tx:
             self._now = self._clock() if self._clock else float(self.rows(f"SELECT {NOW}::double precision")[0][0])
         return self._now
 
+    def clock_or(self, told: float) -> float:
+        """What the database just told, unless there is a clock for tests: that one is read now."""
+        return self._clock() if self._clock else told
+
     def _execute(self, sql: str, params: Sequence[Any]) -> psycopg.Cursor[Row]:
         self._begin_it()
         return self._connection.cursor(binary=True).execute(self._timed(sql), params)

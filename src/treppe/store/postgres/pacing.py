@@ -23,6 +23,7 @@ class Known(NamedTuple):
     """A queue's flow, what was reported since, and the slots in use."""
 
     queue: str
+    now: float
     flow: bytes | None
     reports: list[Report]
     folded: list[int]
@@ -37,11 +38,13 @@ def known(tx: Tx, queue: str) -> Known | None:
         flow = tx.send(SQL["value_get"], (f"flow:{queue}",))
         reports = tx.send(SQL["journal_page"], (stream, 0, MAX_REPORTS))
         slots = tx.send(SQL["slots_used"], (queue,))
-    if not gate()[0][0]:
+    ((is_open, now),) = gate()
+    if not is_open:
         return None
     told, value = reports(), flow()
     return Known(
         queue,
+        tx.clock_or(now),
         value[0][0] if value else None,
         [msgspec.structs.replace(msgspec.msgpack.decode(record, type=Report), at=at) for _, at, record in told],
         [seq for seq, _, _ in told],
@@ -49,12 +52,12 @@ def known(tx: Tx, queue: str) -> Known | None:
     )
 
 
-def ask(pace: Pace, known: Known, now: float, want: int, ahead: float) -> Grant:
+def ask(pace: Pace, known: Known, want: int, ahead: float) -> Grant:
     """A grant that fits into the slots that are free; what the pace says beyond that does not count."""
-    grant = _grant(pace, known, now, want, ahead)
+    grant = _grant(pace, known, want, ahead)
     fits = want if grant.slots is None else min(want, max(0, grant.slots - len(known.slots)))
     if grant.n > fits:
-        grant = _grant(pace, known, now, fits, ahead)
+        grant = _grant(pace, known, fits, ahead)
     return grant if grant.n <= fits else msgspec.structs.replace(grant, n=fits)
 
 
@@ -85,5 +88,5 @@ def free_slots(used: set[int], n: int) -> list[int]:
     return [number for number in range(1, len(used) + n + 1) if number not in used][:n]
 
 
-def _grant(pace: Pace, known: Known, now: float, want: int, ahead: float) -> Grant:
-    return pace.grant(known.queue, known.flow, known.reports, len(known.slots), now, want, ahead)
+def _grant(pace: Pace, known: Known, want: int, ahead: float) -> Grant:
+    return pace.grant(known.queue, known.flow, known.reports, len(known.slots), known.now, want, ahead)

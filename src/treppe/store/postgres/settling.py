@@ -7,13 +7,13 @@ else is locked, goes through the state machine, and is written in batches, too.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
 from treppe.errors import IllegalTransition
 from treppe.job import Event, Kind, Report, Settlement, State, When, advance
-from treppe.store.postgres.database import SQL, Row, Tx
+from treppe.store.postgres.database import SQL, Tx
 from treppe.store.postgres.writing import (
     CRASHED,
     HANDED_OVER,
@@ -30,38 +30,41 @@ from treppe.store.text import clean
 
 _ENDS = frozenset({Event.FINISH, Event.HAND_OVER, Event.CONFIRM, Event.DEFER, Event.DOUBT, Event.BURY})
 
-Rows = Callable[[], list[Row]]
-
 
 def settle(tx: Tx, settlements: Sequence[Settlement]) -> list[Settlement]:
     """Write all that still count; return those that were refused."""
     with tx.pipeline():
-        end = begin(tx, settlements)
-    return end()
+        settling = Settling(tx, settlements)
+    return settling.end()
 
 
-def begin(tx: Tx, settlements: Sequence[Settlement]) -> Callable[[], list[Settlement]]:
-    """Send the common ends on their way; what is returned writes the rest, and says what was refused."""
-    if not settlements:
-        return list
-    usual = {s.claim.seq: s for s in reversed(settlements) if _is_usual(s)}  # of two of one job the first counts
-    told = [s for s in usual.values() if _has_more_to_say(s)]
-    silent = [s for s in usual.values() if not _has_more_to_say(s)] if told else list(usual.values())
-    ended = [
-        tx.send(SQL[name], columns(sorted(row(s) for s in some)))
-        for name, row, some in (("settle_finish", _fence, silent), ("settle_told", _telling, told))
-        if some
-    ]
-    watched = tx.send(SQL["watched"], (sorted({s.claim.queue for s in settlements if s.report is not None}),))
+class Settling:
+    """Sends the common ends on their way; :meth:`end` writes the rest, and says what was refused."""
 
-    def end() -> list[Settlement]:
-        seqs = {seq for rows in ended for (seq,) in rows()}
-        rest = [s for s in settlements if s.claim.seq not in seqs or usual.get(s.claim.seq) is not s]
-        refused = _settle_rest(tx, rest) if rest else []
-        _teach(tx, _without(settlements, refused) if refused else settlements, {queue for (queue,) in watched()})
+    def __init__(self, tx: Tx, settlements: Sequence[Settlement]) -> None:
+        self.wrote_more = False  # than what was sent at once
+        self._tx, self._all = tx, settlements
+        self._usual = {s.claim.seq: s for s in reversed(settlements) if _is_usual(s)}  # of two the first counts
+        told = [s for s in self._usual.values() if _has_more_to_say(s)]
+        silent = [s for s in self._usual.values() if not _has_more_to_say(s)]
+        self._ended = [
+            tx.send(SQL[name], columns(sorted(row(s) for s in some)))
+            for name, row, some in (("settle_finish", _fence, silent), ("settle_told", _telling, told))
+            if some
+        ]
+        queues = sorted({s.claim.queue for s in settlements if s.report is not None})
+        self._watched = tx.send(SQL["watched"], (queues,)) if queues else None
+
+    def end(self) -> list[Settlement]:
+        """Write what is left; the refused ones."""
+        seqs = {seq for rows in self._ended for (seq,) in rows()}
+        rest = [s for s in self._all if s.claim.seq not in seqs or self._usual.get(s.claim.seq) is not s]
+        refused = _settle_rest(self._tx, rest) if rest else []
+        if self._watched is not None:
+            watched = {queue for (queue,) in self._watched()}
+            self.wrote_more = _teach(self._tx, _without(self._all, refused) if refused else self._all, watched)
+        self.wrote_more = self.wrote_more or bool(rest)
         return refused
-
-    return end
 
 
 def _without(settlements: Sequence[Settlement], some: Sequence[Settlement]) -> list[Settlement]:
@@ -189,11 +192,14 @@ class _Healths:
         return ok + more_ok, tried + more, at
 
 
-def _teach(tx: Tx, settlements: Sequence[Settlement], watched: set[str]) -> None:
-    """Append the reports. A success teaches nothing to a queue of which nothing is known."""
+def _teach(tx: Tx, settlements: Sequence[Settlement], watched: set[str]) -> bool:
+    """Append the reports; True if any. A success teaches nothing to a queue of which nothing is known."""
+    taught = False
     for queue, reports in _by_queue(settlements).items():
         if queue in watched or any(report.kind is not Kind.OK for report in reports):
+            taught = True
             tx.send(SQL["report_add"], (queue, [msgspec.msgpack.encode(report) for report in reports]))
+    return taught
 
 
 def _by_queue(settlements: Iterable[Settlement]) -> dict[str, list[Report]]:
