@@ -24,7 +24,7 @@ WARM = 2000
 JOBS = 300
 REST = 2.0
 PATIENCE = 60.0
-CAP = (90.0, 45.0)
+CAP = (90, 45)
 LOOK = 0.1
 
 
@@ -39,16 +39,18 @@ class Again(msgspec.Struct):
 
 def run(scale: Scale, ground: Ground) -> Measured:
     """Once with another worker there all the time, once with one that is started after the kill; then the peers."""
-    measured, runs = Measured("crash", TITLE), scale.pick(scale.runs, 1)
+    measured, runs, troubles = Measured("crash", TITLE), scale.pick(scale.runs, 1), Troubles()
     for contestant in ours(ground.store):
         for name, standby in (("another worker is there", True), ("one is started then", False)):
             seen = []
-            for turn in range(runs):
-                say(f"crash, run {turn + 1} of {runs}: {contestant}, {name}")
-                seen.append(one_run(ground, contestant, standby))
-            measured.figures += figures_of(f"{peer_of(contestant).store}, {name}", seen)
+            with troubles.noting(contestant):
+                for turn in range(runs):
+                    say(f"crash, run {turn + 1} of {runs}: {contestant}, {name}")
+                    seen.append(one_run(ground, contestant, standby))
+                measured.figures += figures_of(f"{peer_of(contestant).store}, {name}", seen)
     if ground.store != "sqlite":
-        _add_peers(measured, scale, ground)
+        _add_peers(measured, scale, ground, troubles)
+    measured.trouble = troubles.ours()
     return measured
 
 
@@ -119,10 +121,10 @@ def _store(part: Part) -> closing[Store]:
 # The peers: one job in hand each, all at the same time, as they only wait
 
 
-def _add_peers(measured: Measured, scale: Scale, ground: Ground) -> None:
+def _add_peers(measured: Measured, scale: Scale, ground: Ground, troubles: Troubles) -> None:
     everybody = peers.contestants(ground.store, scale.peers)
     queues = [name for name in everybody if not name.startswith(PREFIX) and not peers.variant_of(name).limit]
-    cap, troubles = scale.pick(*(int(one) for one in CAP)), Troubles()
+    cap = scale.pick(*CAP)
     say(f"crash: the peers, up to {cap} s")
     for contestant, after in peers_again(ground, queues, float(cap), troubles).items():
         who = peers.variant_of(contestant).title

@@ -15,7 +15,7 @@ import msgspec
 from bench import peers
 from bench.figures import Figure, Measured, Scale, Target, rotated
 from bench.grounds import Ground, Place
-from bench.ours import ours, peer_of
+from bench.ours import once, ours, peer_of
 from bench.processes import Stuck, module, say
 from bench.roles import enqueue
 from bench.running import Troubles, carry_out_some, jobs_of
@@ -77,16 +77,17 @@ def run(scale: Scale, ground: Ground) -> Measured:
     held = [Held(FEW), Held(many), Held(FEW, many)]
     if ground.store != "sqlite":
         held.append(Held(FEW, keyed=scale.pick(200_000, 20_000)))
-    measured = Measured("growth", f"{TITLE} (medians of {TURNS})")
+    measured, troubles = Measured("growth", f"{TITLE} (medians of {TURNS})"), Troubles()
     for contestant in ours(ground.store):
-        with built(ground, contestant, held) as urls:
+        with troubles.noting(contestant), built(ground, contestant, held) as urls:
             seen = []
             for turn in range(scale.runs):
                 say(f"growth, run {turn + 1} of {scale.runs}: {contestant}")
                 seen.append(one_run(Claiming(urls, TURNS)))
-        measured.figures += figures_of(peer_of(contestant).store, seen)
+            measured.figures += figures_of(peer_of(contestant).store, seen)
     if ground.store != "sqlite":
-        _add_peers(measured, scale, ground, many)
+        _add_peers(measured, scale, ground, many, troubles)
+    measured.trouble = troubles.ours()
     return measured
 
 
@@ -131,11 +132,8 @@ def _child(role: str, told: object, seconds: float) -> bytes:
 # The peers, and Treppe as a whole: jobs a second
 
 
-def _add_peers(measured: Measured, scale: Scale, ground: Ground, many: int) -> None:
-    troubles = Troubles()
-    for contestant in peers.contestants(ground.store, scale.peers):
-        if contestant.startswith("treppe_") and not contestant.endswith("/threads"):
-            continue
+def _add_peers(measured: Measured, scale: Scale, ground: Ground, many: int, troubles: Troubles) -> None:
+    for contestant in troubles.without(once(peers.contestants(ground.store, scale.peers))):
         with troubles.noting(contestant):
             measured.figures += _pace_figures(contestant, *_paces(ground, contestant, scale, many))
     measured.notes += troubles.sentences()

@@ -35,9 +35,9 @@ def run(scale: Scale, ground: Ground) -> Measured:
     """All workers rest at the same time, as none of them disturbs another."""
     needs_proc()
     seconds, troubles = float(scale.pick(20, 5)), Troubles()
-    contestants = once(peers.contestants(ground.store, scale.peers))
-    if ground.store == "sqlite":
-        contestants = [name for name in contestants if name.startswith(PREFIX)]
+    everybody = once(peers.contestants(ground.store, scale.peers))
+    queues = [name for name in everybody if not peers.variant_of(name).limit]
+    contestants = [name for name in queues if ground.store != "sqlite" or name.startswith(PREFIX)]
     seen: dict[str, list[Cost]] = defaultdict(list)
     for turn in range(scale.runs):
         say(f"idle, run {turn + 1} of {scale.runs}")

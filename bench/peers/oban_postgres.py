@@ -28,6 +28,7 @@ class Peer(AsyncQueue):
 
         pool = await self._pool()
         await install(pool)
+        await pool.close()
 
     async def enter(self) -> None:
         from oban import Oban

@@ -1,6 +1,6 @@
 """The picture shows every figure that names a chart."""
 
-import xml.etree.ElementTree as ElementTree
+import xml.etree.ElementTree as ET
 
 from bench.figures import Figure, Measured
 from bench.plot import as_svg
@@ -19,7 +19,7 @@ SPEED = Measured(
 
 
 def bars_and_texts():
-    root = ElementTree.fromstring(as_svg([SPEED], "the machine"))
+    root = ET.fromstring(as_svg([SPEED], "the machine"))
     kind = "{http://www.w3.org/2000/svg}"
     bars = [float(bar.get("width")) for bar in root.iter(f"{kind}rect")]
     return bars, [text.text for text in root.iter(f"{kind}text")]
