@@ -13,6 +13,7 @@ from tests.servers import Server, migrated
 from treppe import Treppe
 from treppe.app import open_store
 from treppe.store.postgres import PostgresStore
+from treppe.store.protocol import Store
 
 ORDERS = "CREATE TABLE orders (id INTEGER PRIMARY KEY {}, name TEXT)"
 
@@ -23,6 +24,11 @@ class Shop:
     def __init__(self, url: str, app: Treppe) -> None:
         self.url, self.app = url, app
         self.mail = app.task(name="mail", queue="mail", key="to")(lambda to, order=0: order)
+
+    def another_store(self) -> Store:
+        """One more on the same database."""
+        in_a_file = self.url.endswith(".db")
+        return open_store(f"sqlite:///{self.url}", durable=False) if in_a_file else PostgresStore(self.url)
 
     def jobs(self) -> int:
         return self.app.store.backlog().accepted
@@ -84,10 +90,13 @@ def on_postgres(postgres_shop: Shop) -> Iterator[Shop]:
             connection.execute(f"DELETE FROM {table}")
 
 
-@pytest.fixture(params=DRIVERS)
+@pytest.fixture(params=DRIVERS, scope="session")
 def kind(request: pytest.FixtureRequest) -> type[Driver]:
-    """Each driver in turn."""
-    return DRIVERS[request.param]
+    """Each driver in turn; its server is started before any test looks at what runs."""
+    kind = DRIVERS[request.param]
+    if kind.dialect == "postgresql":
+        request.getfixturevalue("postgres_shop")
+    return kind
 
 
 @pytest.fixture

@@ -281,8 +281,8 @@ def test_another_database_is_refused_and_the_transaction_stays_usable(
     assert elsewhere.backlog().accepted == 0
 
 
-def test_another_kind_of_database_is_refused(shop: Shop, driver: Driver, request: pytest.FixtureRequest):
-    other = request.getfixturevalue("on_postgres" if driver.dialect == "sqlite" else "on_sqlite")
+def test_another_kind_of_database_is_refused(driver: Driver, on_sqlite: Shop, on_postgres: Shop):
+    other = on_postgres if driver.dialect == "sqlite" else on_sqlite
 
     async def story():
         async with driver.opened():
@@ -308,12 +308,12 @@ def test_a_worker_that_waits_is_woken_by_the_commit(shop: Shop, driver: Driver):
 
 @contextmanager
 def waiting(shop: Shop) -> Iterator[Event]:
-    """Wait for work in a thread, as a worker does; the event tells that there is some."""
-    bell, woken = Bell(), Event()
+    """Wait for work in a thread and with a store of its own, as another process would; the event tells of some."""
+    bell, woken, store = Bell(), Event(), shop.another_store()
 
     def wait():
-        while not shop.jobs() and not woken.is_set():
-            shop.app.store.wait(60, bell)
+        while not store.backlog().accepted and not woken.is_set():
+            store.wait(60, bell)
         woken.set()
 
     thread = Thread(target=wait)
@@ -324,6 +324,7 @@ def waiting(shop: Shop) -> Iterator[Event]:
         woken.set()
         bell.ring()
         thread.join()
+        store.close()
 
 
 on_postgres_alone = pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from sqlalchemy.ext.asyncio import AsyncSession, async_scoped_session, async_ses
 from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column, scoped_session, sessionmaker
 
 from tests.app.within.conftest import Shop
-from tests.app.within.drivers import AsyncPg, Django, DjangoOnSqlite, Psycopg, Psycopg2, play, sqlalchemy_url
+from tests.app.within.drivers import AsyncPg, Django, Driver, Psycopg, Psycopg2, play, sqlalchemy_url
 from tests.servers import Bouncer, Server, migrated
 from treppe import Conflict, StoreError, Treppe, Unsupported
 from treppe.store.postgres import PostgresStore
@@ -80,11 +80,11 @@ def test_psycopg_in_autocommit_may_have_a_transaction(on_postgres: Shop):
 
 @pytest.mark.parametrize("autocommit", [False, True])
 def test_psycopg_may_be_in_a_pipeline(on_postgres: Shop, autocommit):
-    with psycopg.connect(on_postgres.url, autocommit=autocommit) as connection:
-        with connection.pipeline(), connection.transaction():
-            connection.execute("INSERT INTO orders (name) VALUES ('Ada')")
-            enqueue_thrice(on_postgres, connection)
-            assert on_postgres.jobs() == 0
+    connection = psycopg.connect(on_postgres.url, autocommit=autocommit)
+    with connection, connection.pipeline(), connection.transaction():
+        connection.execute("INSERT INTO orders (name) VALUES ('Ada')")
+        enqueue_thrice(on_postgres, connection)
+        assert on_postgres.jobs() == 0
     assert on_postgres.both() == (1, 1)
 
 
@@ -422,11 +422,11 @@ def test_a_database_without_a_store_is_refused(on_sqlite: Shop, monkeypatch):
 # Django
 
 
-@pytest.mark.parametrize("kind", [Django, DjangoOnSqlite])
-def test_django_may_hand_over_its_proxy_and_write_down_what_it_says(kind, request, caplog):
-    shop = request.getfixturevalue("on_sqlite" if kind is DjangoOnSqlite else "on_postgres")
-    driver = kind(shop.url)
+on_both = pytest.mark.parametrize("kind", ["django-postgresql", "django-sqlite"], indirect=True)
 
+
+@on_both
+def test_django_may_hand_over_its_proxy_and_write_down_what_it_says(shop: Shop, driver: Driver, caplog):
     async def story():
         async with driver.opened(autocommit=True):
             proxy = ConnectionProxy(connections, "shop")
@@ -440,11 +440,8 @@ def test_django_may_hand_over_its_proxy_and_write_down_what_it_says(kind, reques
     assert "INSERT INTO treppe" in caplog.text
 
 
-@pytest.mark.parametrize("kind", [Django, DjangoOnSqlite])
-def test_django_without_autocommit_needs_no_block(kind, request):
-    shop = request.getfixturevalue("on_sqlite" if kind is DjangoOnSqlite else "on_postgres")
-    driver = kind(shop.url)
-
+@on_both
+def test_django_without_autocommit_needs_no_block(shop: Shop, driver: Driver):
     async def story():
         async with driver.opened(autocommit=True):
             transaction.set_autocommit(False, using="shop")

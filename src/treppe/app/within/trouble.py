@@ -21,12 +21,12 @@ def told() -> Iterator[None]:
     except TreppeError:
         raise
     except Exception as error:
-        state = _state(error)
+        root = _root(error)
+        state = _state(root)
         if not _is_a_drivers(error) or state.startswith(ROLLED_BACK):
             raise
-        hint = HINTS.get(state, "")
-        kind = StoreUnavailable if _may_pass(error, state) else StoreError
-        raise kind(f"your connection says: {_text(error)}{hint}") from error
+        kind = StoreUnavailable if _may_pass(root, state) else StoreError
+        raise kind(f"your connection says: {_text(root)}{HINTS.get(state, '')}") from error
 
 
 DRIVERS: Final = {"sqlite3", "aiosqlite", "psycopg", "psycopg2", "asyncpg", "sqlalchemy", "django"}
@@ -46,29 +46,28 @@ HINTS: Final = {
 }
 
 
-def _is_a_drivers(error: Exception) -> bool:
+def _is_a_drivers(error: BaseException | None) -> bool:
     # aiosqlite's word for a closed connection is ValueError.
     return isinstance(error, (OSError, ValueError)) or any(
         kind.__module__.partition(".")[0] in DRIVERS for kind in type(error).__mro__
     )
 
 
-def _may_pass(error: Exception, state: str) -> bool:
+def _root(error: BaseException) -> BaseException:
+    """What the driver itself said: SQLAlchemy keeps it as ``orig``, and shows the job's arguments in its own words."""
+    beneath = getattr(error, "orig", None) or error.__cause__
+    return error if beneath is None or not _is_a_drivers(beneath) else _root(beneath)
+
+
+def _state(error: BaseException) -> str:
+    return str(getattr(error, "sqlstate", None) or getattr(error, "pgcode", None) or "")
+
+
+def _may_pass(error: BaseException, state: str) -> bool:
     operational = any(kind.__name__ == "OperationalError" for kind in type(error).__mro__)
     return state.startswith(PASSING) or operational or isinstance(error, OSError)
 
 
-def _state(error: BaseException | None) -> str:
-    """The SQLSTATE: SQLAlchemy keeps the driver's error as ``orig``, Django as the cause."""
-    while error is not None:
-        state = getattr(error, "sqlstate", None) or getattr(error, "pgcode", None)
-        if isinstance(state, str):
-            return state
-        error = getattr(error, "orig", None) or error.__cause__
-    return ""
-
-
-def _text(error: Exception) -> str:
-    """One line. SQLAlchemy's own text would show the arguments of the job."""
-    lines = str(getattr(error, "orig", None) or error).strip().splitlines()
+def _text(error: BaseException) -> str:
+    lines = str(error).strip().splitlines()
     return lines[0] if lines else type(error).__name__
