@@ -114,7 +114,7 @@ class Context:
     def _finish(self, step: _Step, result: Any) -> Any:
         try:
             encoded = msgspec.json.encode(result)
-        except Exception as error:
+        except Exception as error:  # whatever the result's own code raises when it is read
             raise TreppeError(f'step "{step.name}" is done, but its result is not JSON-like: {error}') from error
         if len(encoded) > MAX_RESULT:
             raise TreppeError(
@@ -159,7 +159,7 @@ def _shape_of(function: Callable[..., Any]) -> Any:
     try:
         shape = get_type_hints(function).get("return", Any)
         msgspec.json.Decoder(shape)
-    except Exception:
+    except Exception:  # annotations are evaluated, and may raise anything
         return Any
     return shape
 

@@ -42,7 +42,7 @@ def returned(result: Any) -> Outcome:
         return _never_ran(result)
     try:
         return Outcome(Kind.OK, result=msgspec.json.encode(result), acted=True)
-    except Exception as error:
+    except Exception as error:  # whatever the result's own code raises when it is read
         note = {"note": f"the result was not kept, it is not JSON-like: {clean(text_of(error))}"}
         return Outcome(Kind.OK, detail=msgspec.json.encode(note), acted=True)
 
@@ -88,7 +88,7 @@ def text_of(error: BaseException) -> str:
     """The error's own text, also where asking for it fails."""
     try:
         return str(error)
-    except BaseException:
+    except BaseException:  # code of somebody else's
         return "(its text could not be read)"
 
 

@@ -138,7 +138,7 @@ class Worker:
             self._settle_rest()
             self._do_chores(turn)
             self._failures = 0
-        except Exception as error:
+        except Exception as error:  # also a fault of ours: no worker ends while others' jobs could go on
             self._after_trouble(error, turn)
         return turn
 
@@ -313,7 +313,7 @@ class Worker:
             pause -= NUDGE
         try:
             self._store.wait(max(0.0, pause), self._bell)
-        except Exception as error:
+        except Exception as error:  # as in a turn
             self._on_trouble()
             log.warning("could not wait for work: %s", error)
             self._bell.wait(pause)
@@ -340,7 +340,7 @@ class Worker:
         try:
             self._give_back_unseen()
             self._settle_rest()
-        except Exception as error:
+        except Exception as error:  # as in a turn
             self._on_trouble()
             log.warning("could not settle yet: %s", error)
             return False

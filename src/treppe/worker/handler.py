@@ -165,5 +165,5 @@ def _broken(error: BaseException) -> Outcome:
 def _text_of(error: BaseException) -> str:
     try:
         return str(error)
-    except Exception:
+    except Exception:  # code of somebody else's
         return "(its text could not be read)"

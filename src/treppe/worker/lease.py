@@ -43,7 +43,7 @@ class Lease:
         self._thread.join()
         try:
             self._store.retire(self.worker)
-        except Exception as error:
+        except Exception as error:  # of the store or its adapter; the lease then runs out by itself
             log.warning("could not sign off: %s", error)
 
     @property
@@ -61,7 +61,7 @@ class Lease:
         while not self._stopped.wait(self.seconds / RENEWALS_PER_LEASE):
             try:
                 self._renew()
-            except Exception as error:
+            except Exception as error:  # a thread that ended here would lose every lease
                 log.warning("could not renew the lease: %s", error)
 
     def _renew(self) -> None:

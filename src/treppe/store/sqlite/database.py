@@ -245,7 +245,7 @@ class Database:
             try:
                 with translated(self.path):
                     one.result = one.work(connection)
-            except Exception as error:
+            except Exception as error:  # whatever it is, it is for that caller alone
                 one.error = error
                 connection.execute("ROLLBACK TO one")
             connection.execute("RELEASE one")
