@@ -34,8 +34,13 @@ SETTINGS = {
 """A statement is prepared once and then runs for weeks. Planned while the tables are small it would read all of them
 for ever, so where an index serves there is no choice. Behind a pooler nothing is prepared, and so nothing is stale."""
 
-PLAN_FREELY = "; ".join(f"SET LOCAL {name} = on" for name in SETTINGS if name.startswith("enable_"))
+_WAYS = [name for name in SETTINGS if name.startswith("enable_")]
+
+PLAN_FREELY = "; ".join(f"SET LOCAL {name} = on" for name in _WAYS)
 """For reports over whole tables."""
+
+PLAN_STRICTLY = "; ".join(f"SET LOCAL {name} = off" for name in _WAYS)
+"""What every connection begins with where nothing is in between."""
 
 NETWORK = {  # psycopg's defaults hang for minutes on a half-open connection
     "connect_timeout": 10,
