@@ -16,7 +16,7 @@ from treppe.job import Claim, Event, Grant, Job, NewEvent, NewJob, Placed, Repea
 from treppe.store.bell import Bell
 
 MAX_BATCH = 500
-"""No call writes more rows than this."""
+"""No call writes more rows than this but ``put``, which stores all of it or nothing: whoever puts bounds it."""
 
 
 class Can(msgspec.Struct, frozen=True):
