@@ -82,15 +82,27 @@ def bench(arguments: list[str]) -> int:
     return run("-m", "bench", *arguments)
 
 
+def sim(arguments: list[str]) -> int:
+    """Worlds in virtual time where everything goes wrong (--seed N, --operations N, --minutes M, --store KIND)."""
+    prepare(DEVELOP)
+    return run("-m", "tests.sim", *arguments)
+
+
 def nightly(arguments: list[str]) -> int:
-    """The long checks: the promotion Friday with 20,000 orders, then the benchmarks."""
-    prepare(MEASURE)
+    """The long checks: the promotion Friday with 20,000 orders, the simulator, its mutants, then the benchmarks."""
+    prepare(DEVELOP | MEASURE)
     return run_all(
-        {"demo": ["-m", "treppe", "demo", "--orders", "20000"], "bench": ["-m", "bench", *arguments]},
+        {
+            "demo": ["-m", "treppe", "demo", "--orders", "20000"],
+            "sim": ["-m", "tests.sim", "--operations", "3000000"],
+            "sim on PostgreSQL": ["-m", "tests.sim", "--operations", "30000", "--store", "postgres"],
+            "mutants": ["-m", "tests.sim.mutants"],
+            "bench": ["-m", "bench", *arguments],
+        },
     )
 
 
-COMMANDS = {command.__name__: command for command in (demo, test, check, bench, nightly)}
+COMMANDS = {command.__name__: command for command in (demo, test, check, bench, sim, nightly)}
 
 
 def main(arguments: list[str]) -> int:

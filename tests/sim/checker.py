@@ -146,7 +146,9 @@ class Judge:
         if at >= life.expires_at:
             self.blame("I13", f"{name} was claimed {at - life.expires_at:.3f} s after it expired")
         if claim.charged >= life.job.attempts or claim.crashes >= life.job.crashes:
-            self.blame("I13", f"{name} was claimed with its budget used up: {claim.charged} charged, {claim.crashes} crashes")
+            self.blame(
+                "I13", f"{name} was claimed with its budget used up: {claim.charged} charged, {claim.crashes} crashes"
+            )
         if claim.repeat is not life.job.repeat:
             self.blame("I16", f"{name} was put with repeat = {life.job.repeat}, and claimed with {claim.repeat}")
         if claim.charged != life.charged:
@@ -193,7 +195,9 @@ class Judge:
         if not self.leases.may_be_gone(life.worker):
             self.blame("I7", f"the settle ({one.event}) of {one.claim.id} was refused, and its claim is alive")
         elif one.event in LATE and not (life.suspect or life.cancel or self.peak >= life.expires_at):
-            self.blame("I7", f"the late settle ({one.event}) of {one.claim.id} was refused, and nobody claimed it since")
+            self.blame(
+                "I7", f"the late settle ({one.event}) of {one.claim.id} was refused, and nobody claimed it since"
+            )
 
     def _look_at_settlement(self, life: Life, one: Settlement) -> None:
         name = f"{one.claim.id} (token {one.claim.token})"
@@ -208,7 +212,9 @@ class Judge:
         if one.charged:
             self._look_at_charge(life, one, at)
         if one.event is Event.BURY and not self._may_be_buried(life, one, at):
-            self.blame("I13", f"{one.claim.id} was buried with {life.charged} of {life.job.attempts} charged: {one.error}")
+            self.blame(
+                "I13", f"{one.claim.id} was buried with {life.charged} of {life.job.attempts} charged: {one.error}"
+            )
         if one.event is Event.DEFER and life.charged + one.charged >= life.job.attempts:
             self.blame("I13", f"{one.claim.id} is not dead, and {life.charged + one.charged} attempts are charged")
         if one.counts:
@@ -229,7 +235,9 @@ class Judge:
         elif life.seen is None:
             self.blame("I14", f"{one.claim.id} was charged for its first failure")
         elif life.ok_at_claim - life.seen[0] < PROVING and at - life.seen[1] < QUIET - SOON:
-            self.blame("I14", f"{one.claim.id} was charged, and only {life.ok_at_claim - life.seen[0]} others succeeded")
+            self.blame(
+                "I14", f"{one.claim.id} was charged, and only {life.ok_at_claim - life.seen[0]} others succeeded"
+            )
 
     def _may_be_buried(self, life: Life, one: Settlement, at: float) -> bool:
         if one.kind is Kind.EXPIRED:
@@ -328,7 +336,9 @@ class Judge:
             self.blame("I12", f"{job.id}: nothing in its history tells how token {silent[0]} ended")
         for line in job.history:
             if line.event is Event.EXPIRE and line.finished_at < life.due_at + life.job.expires - SOON:
-                self.blame("I13", f"{job.id} expired {life.due_at + life.job.expires - line.finished_at:.3f} s too early")
+                self.blame(
+                    "I13", f"{job.id} expired {life.due_at + life.job.expires - line.finished_at:.3f} s too early"
+                )
 
     def _look_at_figures(self, final: h.Final) -> None:
         rows = Counter(job.state for job in final.listed)
@@ -353,7 +363,9 @@ class Judge:
         written = Counter((record["act"], id) for record in audit for id in record["ids"])
         for act in written | self.acts:
             if written[act] != self.acts[act]:
-                self.blame("I8", f"{act[0]} on {act[1]}: {self.acts[act]} times done, {written[act]} times in the audit")
+                self.blame(
+                    "I8", f"{act[0]} on {act[1]}: {self.acts[act]} times done, {written[act]} times in the audit"
+                )
 
     def _look_at_who_ran_late(self, final: h.Final) -> None:
         if final.running_late:

@@ -130,11 +130,9 @@ class Link:
     def backlog(self) -> Backlog:
         def told(figures: Backlog, heard: bool) -> None:
             dead = figures.total("dead")
-            self._entries.append(
-                history.Counted(figures.at, figures.open, figures.accepted, figures.done, dead)
-            )
+            self._entries.append(history.Counted(figures.at, figures.open, figures.accepted, figures.done, dead))
 
-        return self._call("backlog", lambda: self._store.backlog(), told)
+        return self._call("backlog", self._store.backlog, told)
 
     def wait(self, timeout: float, bell: Any) -> None:
         """Until the bell rings, something changed in the store (mostly), or the time is over."""
@@ -152,7 +150,11 @@ class Link:
         self._store.close()
 
     def _call(
-        self, name: str, work: Callable[[], T], told: Callable[[T, bool], None] | None = None, may_be_later: bool = False
+        self,
+        name: str,
+        work: Callable[[], T],
+        told: Callable[[T, bool], None] | None = None,
+        may_be_later: bool = False,
     ) -> T:
         kernel, faults = self._kernel, self._faults
         kernel.check_alive()

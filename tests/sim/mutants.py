@@ -36,7 +36,7 @@ class Change(NamedTuple):
 
 
 class Mutant(NamedTuple):
-    """``promises``: those of which the simulator must see one broken. ``tests``: what notices it instead, for pytest."""
+    """``promises``: the simulator must see one of them broken. ``tests``: what notices it instead, for pytest."""
 
     name: str
     promises: tuple[str, ...]
@@ -54,7 +54,11 @@ MUTANTS = (
         "the token is not checked when a claim is settled",
         ("I6", "I7"),
         (
-            Change(SETTLING, "(live.token, live.worker) != (s.claim.token, s.claim.worker)", "live.worker != s.claim.worker"),
+            Change(
+                SETTLING,
+                "(live.token, live.worker) != (s.claim.token, s.claim.worker)",
+                "live.worker != s.claim.worker",
+            ),
             Change(f"{SQL}/running_of.sql", "WHERE l.token = json_extract(f.value, '$[1]') AND", "WHERE"),
         ),
     ),
@@ -62,7 +66,9 @@ MUTANTS = (
         "the worker is not checked when a claim is settled",
         ("I6",),
         (
-            Change(SETTLING, "(live.token, live.worker) != (s.claim.token, s.claim.worker)", "live.token != s.claim.token"),
+            Change(
+                SETTLING, "(live.token, live.worker) != (s.claim.token, s.claim.worker)", "live.token != s.claim.token"
+            ),
             Change(f"{SQL}/running_of.sql", " AND l.worker = json_extract(f.value, '$[2]')", ""),
         ),
         tests=contract("worker"),
@@ -92,7 +98,9 @@ MUTANTS = (
         (
             Change(f"{SQL}/key_head.sql", "due_at <= ?3", "due_at <= ?3 AND parked <> 2"),
             Change(
-                f"{SQL}/key_holder.sql", "AND n = 0", "AND n = 0 AND seq NOT IN (SELECT seq FROM treppe_live WHERE parked = 2)"
+                f"{SQL}/key_holder.sql",
+                "AND n = 0",
+                "AND n = 0 AND seq NOT IN (SELECT seq FROM treppe_live WHERE parked = 2)",
             ),
         ),
     ),
@@ -110,13 +118,23 @@ MUTANTS = (
     Mutant(
         "failures are charged during an outage",
         ("I14",),
-        (Change("policy/charge.py", "return 0 <= 4 * tried <= 5 * ok and (ok >= PROVING or now - seen[2] >= QUIET)", "return True"),),
+        (
+            Change(
+                "policy/charge.py",
+                "return 0 <= 4 * tried <= 5 * ok and (ok >= PROVING or now - seen[2] >= QUIET)",
+                "return True",
+            ),
+        ),
         quick=True,
     ),
     Mutant(
         "the first failure is charged",
         ("I14",),
-        (Change("policy/charge.py", "return charging is Charging.ALWAYS\n", "return charging is not Charging.NEVER\n"),),
+        (
+            Change(
+                "policy/charge.py", "return charging is Charging.ALWAYS\n", "return charging is not Charging.NEVER\n"
+            ),
+        ),
     ),
     Mutant(
         "a cancel that was asked for is ignored",
@@ -152,7 +170,13 @@ MUTANTS = (
     Mutant(
         "a lapse leaves its slot taken",
         ("I19", "I22"),
-        (Change("store/sqlite/keeping.py", "int(suspected)))\n        db.execute(SQL[\"slot_free\"], (seq,))", "int(suspected)))"),),
+        (
+            Change(
+                "store/sqlite/keeping.py",
+                'int(suspected)))\n        db.execute(SQL["slot_free"], (seq,))',
+                "int(suspected)))",
+            ),
+        ),
     ),
     Mutant(
         "a dead head lets its key go on",
@@ -189,7 +213,11 @@ MUTANTS = (
         ("I7", "I9", "I6"),
         (
             Change(f"{SQL}/lapse_facts.sql", "l.token = ?2 AND l.worker = ?3 AND l.parked = 4", "?2 + ?3 IS NOT NULL"),
-            Change(f"{SQL}/lapse_facts.sql", "NOT EXISTS (SELECT 1 FROM treppe_worker w WHERE w.id = l.worker AND w.gone = 0)", "1"),
+            Change(
+                f"{SQL}/lapse_facts.sql",
+                "NOT EXISTS (SELECT 1 FROM treppe_worker w WHERE w.id = l.worker AND w.gone = 0)",
+                "1",
+            ),
         ),
     ),
     Mutant(
@@ -219,6 +247,17 @@ MUTANTS = (
         "a claim that was not answered is never given back",
         ("I22", "I11"),
         (Change("worker/engine.py", "if now < self._look_for_unseen:", "if now >= 0:"),),
+    ),
+    Mutant(
+        "trouble while winding down is not told to upkeep",
+        ("I9",),
+        (
+            Change(
+                "worker/engine.py",
+                '            self._on_trouble()\n            log.warning("could not settle yet: %s", error)',
+                '            log.warning("could not settle yet: %s", error)',
+            ),
+        ),
     ),
     Mutant(
         "an act is not audited",
@@ -270,7 +309,10 @@ def judge(mutant: Mutant, operations: int = OPERATIONS) -> Verdict:
         else:
             done = run(folder, *SIM, str(operations))
             named = re.findall(r"^seed \d+: (I\d+) is broken", done.stdout, re.MULTILINE)
-            caught, by = bool(set(named) & set(mutant.promises)), f"the simulator: {', '.join(dict.fromkeys(named)) or 'nothing'}"
+            caught, by = (
+                bool(set(named) & set(mutant.promises)),
+                f"the simulator: {', '.join(dict.fromkeys(named)) or 'nothing'}",
+            )
     return Verdict(mutant, caught, by, time.monotonic() - began)
 
 
@@ -278,20 +320,32 @@ def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run Python with the package of that folder in place of the installed one."""
     environment = os.environ | {"PYTHONPATH": str(folder), "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1"}
     return subprocess.run(
-        [sys.executable, *arguments], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False
+        [sys.executable, *arguments],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
     )
 
 
 def main(names: list[str]) -> int:
     """0 when all are caught."""
     chosen = [mutant for mutant in MUTANTS if not names or any(name in mutant.name for name in names)]
-    survived = 0
+    verdicts = []
     for mutant in chosen:
-        verdict = judge(mutant)
-        survived += not verdict.caught
-        print(f"{'caught  ' if verdict.caught else 'SURVIVED'} {verdict.seconds:5.0f} s  {mutant.name} ({verdict.by})", flush=True)
-    print(f"{len(chosen) - survived} of {len(chosen)} mutants were caught")
+        verdicts.append(judge(mutant))
+        caught = "caught  " if verdicts[-1].caught else "SURVIVED"
+        say(f"{caught} {verdicts[-1].seconds:5.0f} s  {mutant.name} ({verdicts[-1].by})")
+    survived = sum(not verdict.caught for verdict in verdicts)
+    say(f"{len(chosen) - survived} of {len(chosen)} mutants were caught")
     return 1 if survived else 0
+
+
+def say(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":

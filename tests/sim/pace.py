@@ -48,7 +48,9 @@ class Pacing:
         starts.append(start)
         taken = start - starts[-1 - rate.n] if len(starts) > rate.n else rate.per
         if taken < rate.per - TINY:
-            self._blame("I19", f"{claim.queue}: {rate.n + 1} starts in {taken:.3f} s, allowed are {rate.n} in {rate.per} s")
+            self._blame(
+                "I19", f"{claim.queue}: {rate.n + 1} starts in {taken:.3f} s, allowed are {rate.n} in {rate.per} s"
+            )
 
     def _count_those_in_flight(self, claim: Claim, most: int, lives: Iterable[Life], peak: float) -> None:
         flying = [life.job.id for life in lives if life.job.queue == claim.queue and self._is_in_flight(life, peak)]

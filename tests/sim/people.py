@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from tests.sim import history
 from tests.sim.scenario import KEYED, NARROW, RATED
+from treppe.config import DAY
 from treppe.errors import StoreError
-from treppe.job import Event, Job, Kind, NewEvent, NewJob, Repeat, Settlement, State
+from treppe.job import Event, Job, NewEvent, NewJob, Repeat, State
 from treppe.policy.pace import decode, encode, pause, resume
 from treppe.store.protocol import Filter, Seen
 
@@ -66,7 +67,8 @@ class Producer:
             id, task, queue, payload=b"{}", key=random.choice("abc") if keyed else None,
             priority=random.choice((0, 0, 10, -5)), repeat=self._repeat(queue), attempts=random.choice((2, 5)),
             crashes=random.choice((1, 3)), delay=random.choice((0.0, 0.0, 0.0, 2.0, 15.0)),
-            expires=random.choice((5.0, 20.0)) if short else 14 * 86400.0, keep=random.choice((10.0, 30.0)) if short else 30 * 86400.0,
+            expires=random.choice((5.0, 20.0)) if short else 14 * DAY,
+            keep=random.choice((10.0, 30.0)) if short else 30 * DAY,
             deadline=random.choice((None, 5.0)), skip_dead=random.random() < 0.2, **fields,
         )  # fmt: skip
 
@@ -95,8 +97,12 @@ class Producer:
 
     def _put_event(self) -> None:
         event = NewEvent("shop", f"{self.name}-event-{self.n}", b'{"order": 1}')
-        jobs = tuple(self._job(id=f"{event.id}:{n}", event=("shop", event.id)) for n in range(self.random.choice((1, 2))))
-        jobs = tuple(NewJob(**{name: getattr(job, name) for name in job.__struct_fields__} | {"payload": b""}) for job in jobs)
+        jobs = tuple(
+            self._job(id=f"{event.id}:{n}", event=("shop", event.id)) for n in range(self.random.choice((1, 2)))
+        )
+        jobs = tuple(
+            NewJob(**{name: getattr(job, name) for name in job.__struct_fields__} | {"payload": b""}) for job in jobs
+        )
         self._put(jobs, (event,))
 
     def _put(self, jobs: tuple[NewJob, ...], events: tuple[NewEvent, ...]) -> None:

@@ -32,6 +32,9 @@ class Place(Protocol):
     def connect(self) -> Any:
         """A caller's own connection in a transaction, as a context manager."""
 
+    def close(self) -> None:
+        """Let go of everything."""
+
 
 class SQLitePlace:
     """A file in memory, without waiting for any disk."""
@@ -76,16 +79,16 @@ class SQLitePlace:
 
 
 class PostgresPlace:
-    """A database on a throw-away server of its own, made anew from a template for each world."""
+    """A database on a server (a throw-away one, if none is given), made anew from a template for each world."""
 
     can_within = True
 
-    def __init__(self) -> None:
+    def __init__(self, server: Any = None) -> None:
         from tests import servers
 
         self._stack = ExitStack()
         Finalize(None, self.close, exitpriority=10)
-        self._server = self._stack.enter_context(servers.running(18, synchronous_commit="off"))
+        self._server = server or self._stack.enter_context(servers.running(18))
         self._template = servers.migrated(self._server)
         self._name = ""
         self._opened: list[Any] = []
@@ -113,6 +116,9 @@ class PostgresPlace:
 
     def close(self) -> None:
         self._close_all()
+        if self._name:
+            self._server.drop(self._name)
+            self._name = ""
         self._stack.close()
 
     def _close_all(self) -> None:

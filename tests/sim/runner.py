@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from functools import cache
+from itertools import count
 from typing import Any
 
 import msgspec
 
-from tests.sim import places
 from tests.sim.checker import Broken, check
+from tests.sim.places import KINDS, Place
 from tests.sim.scenario import drawn
 from tests.sim.world import World
 
@@ -52,54 +52,55 @@ class Sum(msgspec.Struct):
         return sum(self.faults[name] for name in CRASHES)
 
 
-def run_seed(seed: int, store: str = "sqlite") -> Ran:
+def run_seed(seed: int, place: Place) -> Ran:
     """One world, judged."""
     scenario = drawn(seed)
-    world = World(scenario, _place(store))
+    world = World(scenario, place)
     final = world.run()
     broken = check(world.entries, final, scenario.limits, world.store.lease)
     return Ran(seed, world.operations, len(world.ids), dict(world.faults.counts), broken)
 
 
-def run_until(operations: int, seed: int, store: str = "sqlite", processes: int = 1, on: Callable[[Sum], Any] = lambda total: None) -> Sum:
-    """Worlds from *seed* on, until *operations* were made in all, one is broken, or *on* has had enough."""
+def run_until(operations: int, worlds: Iterator[Ran], on: Callable[[Sum], Any] = lambda total: None) -> Sum:
+    """Worlds until *operations* were made in all, one is broken, or *on* has had enough."""
     total, began = Sum(), time.monotonic()
-    for ran in _worlds(seed, store, processes):
+    for ran in worlds:
         total.add(ran)
         total.seconds = time.monotonic() - began
         if on(total) or total.failed or total.operations >= operations:
-            return total
-    raise AssertionError("there is always a next seed")
+            break
+    return total
 
 
-def _worlds(seed: int, store: str, processes: int) -> Iterator[Ran]:
-    if processes == 1:
-        while True:
-            yield run_seed(seed, store)
-            seed += 1
+def one_by_one(seed: int, place: Place) -> Iterator[Ran]:
+    """Worlds from *seed* on, without end."""
+    for one in count(seed):
+        yield run_seed(one, place)
+
+
+def side_by_side(seed: int, store: str, processes: int) -> Iterator[Ran]:
+    """The same in several processes, in the order of their seeds."""
+    seeds = count(seed)
     with ProcessPoolExecutor(processes) as pool:
-        ahead = [pool.submit(run_seed, seed + i, store) for i in range(2 * processes)]
-        seed += len(ahead)
+        ahead = [pool.submit(_run_here, next(seeds), store) for _ in range(2 * processes)]
         try:
             while True:
                 yield ahead.pop(0).result()
-                ahead.append(pool.submit(run_seed, seed, store))
-                seed += 1
+                ahead.append(pool.submit(_run_here, next(seeds), store))
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
 
 
 @cache
-def _place(store: str) -> Any:
+def place_here(store: str) -> Place:
     """The place of this process; it is there until the process ends."""
-    return places.KINDS[store]()
+    return KINDS[store]()
 
 
-def command(seed: int, store: str) -> str:
+def _run_here(seed: int, store: str) -> Ran:
+    return run_seed(seed, place_here(store))
+
+
+def command(seed: int, store: str = "sqlite") -> str:
     """What repeats one world."""
     return f"python3 dev.py sim --seed {seed} --operations 1" + ("" if store == "sqlite" else f" --store {store}")
-
-
-def cores() -> int:
-    return os.cpu_count() or 1
-

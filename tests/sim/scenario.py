@@ -38,7 +38,7 @@ class Scenario(msgspec.Struct, frozen=True):
 
 
 def drawn(seed: int) -> Scenario:
-    """The scenario of a seed. A third of them are calm in one respect or another, so that effects do not mask each other."""
+    """The scenario of a seed. Many are calm in one respect or another, so that effects do not mask each other."""
     dice = Random(seed)
     rough = dice.random()
     return Scenario(
@@ -66,7 +66,9 @@ def drawn(seed: int) -> Scenario:
 def _limits(dice: Random) -> dict[str, Limits]:
     n = dice.choice((3, 5, 10))
     return {
-        RATED: Limits(Rate(n, dice.choice((1.0, 2.0))), burst=dice.choice((1, 1, 2)), concurrent=dice.choice((None, 2))),
+        RATED: Limits(
+            Rate(n, dice.choice((1.0, 2.0))), burst=dice.choice((1, 1, 2)), concurrent=dice.choice((None, 2))
+        ),
         NARROW: Limits(concurrent=dice.choice((1, 2, 3))),
     }
 

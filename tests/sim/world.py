@@ -182,9 +182,7 @@ class World:
                 pass
 
     def _handlers(self) -> dict[str, Handler]:
-        return {
-            task: Handler(self._handle, RULES, None if task == "app.mail" else PATIENCE + 2.0) for task in TASKS
-        }
+        return {task: Handler(self._handle, RULES, None if task == "app.mail" else PATIENCE + 2.0) for task in TASKS}
 
     def _handle(self, run: Run) -> Outcome:
         claim, kernel = run.claim, self.kernel
