@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-CONFTEST = Path(__file__).parents[1] / "conftest.py"
+ROOT = Path(__file__).parents[2]
+CONFTEST = ROOT / "tests" / "conftest.py"
 SKIPPING = "import pytest\ndef test_works(): pass\ndef test_waits(): pytest.skip('no such thing here')\n"
 LEAVING_A_THREAD = """
 import threading
@@ -29,7 +30,9 @@ def session(tmp_path: Path):
         (tmp_path / "conftest.py").write_text(conftest)
         (tmp_path / "test_it.py").write_text(test_file)
         environment = {name: value for name, value in os.environ.items() if name != "CI"} | variables
-        command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", str(tmp_path)]
+        environment["PYTHONPATH"] = str(CONFTEST.parents[1])  # it brings fixtures of ours along
+        options = ["-p", "no:cacheprovider", "-o", f"pythonpath={ROOT}"]
+        command = [sys.executable, "-m", "pytest", *options, str(tmp_path)]
         with subprocess.Popen(
             command, cwd=tmp_path, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         ) as process:
