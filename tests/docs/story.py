@@ -49,12 +49,12 @@ for line in sys.stdin:
 class Story:
     """One page, tried in *folder*. Use it as a context manager: it ends what it started."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, **variables: str) -> None:
         self.folder = folder
         self.ports = dict(zip(PORTS, free_ports(len(PORTS)), strict=True))
         home = {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}", "COLUMNS": "120"}
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("TREPPE_", "PYTEST"))}
-        self.environment = kept | home
+        self.environment = kept | home | variables
         self.exports = ""
         self.open: list[Terminal] = []
         self.python: Python | None = None

@@ -13,9 +13,27 @@ READ_ELSEWHERE = {"ini", "cron", ""}
 NOT_RUN = "not run: "
 
 
-@pytest.mark.parametrize("page", PAGES, ids=NAMES)
+DATABASE = "postgresql:///shop"
+ON_POSTGRES = [page for page in PAGES if DATABASE in page.read_text("utf-8")]
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page not in ON_POSTGRES], ids=lambda page: page.name)
 def test_the_page_works_as_it_is_written(page, tmp_path):
-    with Story(tmp_path) as story:
+    tell(page, tmp_path)
+
+
+@pytest.mark.parametrize("page", ON_POSTGRES, ids=lambda page: page.name)
+def test_the_page_works_with_the_database_that_it_asks_for(page, tmp_path, postgres18):
+    postgres18.execute("CREATE DATABASE shop")
+    reached_by = {"PGHOST": str(postgres18.folder), "PGPORT": str(postgres18.port), "PGUSER": "postgres"}
+    try:
+        tell(page, tmp_path, **reached_by, DJANGO_SETTINGS_MODULE="settings")
+    finally:
+        postgres18.drop("shop")
+
+
+def tell(page, folder, **variables):
+    with Story(folder, **variables) as story:
         for block in blocks(page.read_text("utf-8")):
             if block.kind in KINDS and not block.remark.startswith(NOT_RUN):
                 try:

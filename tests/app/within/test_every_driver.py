@@ -14,6 +14,7 @@ from treppe import Conflict, InvalidJob, StoreError, StoreUnavailable, TreppeErr
 from treppe.app import open_store
 from treppe.store.bell import Bell
 from treppe.store.postgres import PostgresStore
+from treppe.testing.kit import drain
 
 AUTOCOMMIT = "this connection is in autocommit: the job would commit alone, whatever becomes of your order. "
 HARD_TEXTS = [
@@ -45,6 +46,7 @@ def test_a_commit_makes_order_and_job_visible_together_and_not_before(shop: Shop
     assert shop.both() == (1, 1)
     assert not placed.duplicate
     assert shop.app.job("mail:1").seq == placed.seq
+    assert drain(shop.app).done == 1
 
 
 def test_a_rollback_leaves_nothing(shop: Shop, driver: Driver):
