@@ -49,7 +49,8 @@ def test_an_app_that_was_never_used_can_be_closed(tmp_path):
         ("", 'names no store. Write "sqlite:///treppe.db"'),
         ("sqlite://shop.db", "names no store"),
         ("sqlite:///:memory:", "names no store"),
-        ("postgresql://me:s3cret@db/shop", "not available in this version: PostgreSQL as the store"),
+        ("redis://me:s3cret@db/0", "not available in this version: Redis as the store"),
+        ("mysql://me:s3cret@db/shop", "names no store"),
     ],
 )
 def test_a_store_that_cannot_be_is_told_when_the_app_is_made(url, sentence):

@@ -152,8 +152,8 @@ MISTAKES = [
         '"sqlite://treppe.db" names no store. Write "sqlite:///treppe.db"',
     ),
     Mistake(
-        "a store of a version to come", changed("sqlite:///treppe.db", "postgresql://db/shop"), CHECK, 1,
-        'not available in this version: PostgreSQL as the store. Use store = "sqlite:///treppe.db" until then',
+        "a store of a version to come", changed("sqlite:///treppe.db", "redis://cache/0"), CHECK, 1,
+        'not available in this version: Redis as the store. Use store = "sqlite:///treppe.db" until then',
     ),
     Mistake(
         "a store in a folder that is not there", changed("sqlite:///", "sqlite:///data/"), CHECK, 1,

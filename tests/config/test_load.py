@@ -220,6 +220,11 @@ def test_an_empty_file_gives_the_defaults_beside_itself(tmp_path: Path) -> None:
     assert load(write(tmp_path, "")) == Settings(store=f"sqlite:///{tmp_path}/treppe.db")
 
 
+def test_a_store_with_a_password_may_be_named_like_any_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DATABASE_URL", "postgresql://app:hunter2@db.example/shop")
+    assert load(write(tmp_path, 'store = "env:DATABASE_URL"')).store == "postgresql://app:hunter2@db.example/shop"
+
+
 def test_the_store_is_relative_to_the_file_wherever_we_stand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path, 'store = "sqlite:///x.db"')
     monkeypatch.chdir(tmp_path.parent)
@@ -285,7 +290,7 @@ def test_one_problem_alone_stands_in_one_line(tmp_path: Path) -> None:
         ("language = []", "[] is not known"),
         ("store = 1", "1 names no store"),
         ('store = "treppe.db"', '"treppe.db" names no store. Write "sqlite:///treppe.db"'),
-        ('store = "postgresql://h/d"', "not available in this version: PostgreSQL as the store"),
+        ('store = "redis://h"', "not available in this version: Redis as the store"),
         ('[source.s]\nsend_to = ["d", "d"]', "an entry stands here twice. Take one out"),
         ('[source.s]\nonly = ["a", 1]', "1 cannot be used here"),
         (f"[source.s]\nonly = {['x'] * 101}", "these are 101 entries. Not more than 100 are allowed"),

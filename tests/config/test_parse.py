@@ -238,7 +238,14 @@ def test_a_secret_is_never_shown() -> None:
     ],
 )
 def test_the_file_of_a_store_is_what_follows_three_slashes(store: str, path: str) -> None:
-    assert parse.sqlite_path(store) == Path(path)
+    assert parse.store_file(store) == Path(path)
+
+
+@pytest.mark.parametrize(
+    "store", ["postgresql://h/d", "postgres://h", "PostgreSQL://me:pw@[::1]:5433/d?sslmode=require", "postgresql:///d"]
+)
+def test_a_store_behind_a_server_has_no_file(store: str) -> None:
+    assert parse.store_file(store) is None
 
 
 @pytest.mark.parametrize(
@@ -256,22 +263,24 @@ def test_the_file_of_a_store_is_what_follows_three_slashes(store: str, path: str
         "sqlite:///a?b=1",
         "sqlite:///a/",
         "mysql://h/d",
+        "postgresql://",
+        "postgresql:h/d",
+        "postgresql+psycopg://h/d",
+        "postgresql://h/a b",
     ],
 )
 def test_what_is_no_store_is_refused_with_an_example(store: str) -> None:
     with pytest.raises(ConfigError, match=r"names no store\. Write \"sqlite:///treppe.db\""):
-        parse.sqlite_path(store)
+        parse.store_file(store)
 
 
-@pytest.mark.parametrize(
-    "store", ["postgresql://h/d", "postgres://h", "redis://h", "valkey://h", "postgresql+sqs://h", "sqs://q"]
-)
+@pytest.mark.parametrize("store", ["redis://h", "valkey://h", "postgresql+sqs://h", "sqs://q"])
 def test_a_store_of_a_version_to_come_is_named_as_such(store: str) -> None:
     with pytest.raises(ConfigError, match="not available in this version"):
-        parse.sqlite_path(store)
+        parse.store_file(store)
 
 
 def test_the_password_of_a_store_is_never_shown() -> None:
     with pytest.raises(ConfigError) as caught:
-        parse.sqlite_path("mysql://me:hunter2@host/db")
+        parse.store_file("mysql://me:hunter2@host/db")
     assert "hunter2" not in str(caught.value)

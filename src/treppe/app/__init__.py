@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, Unpack, final, overload
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar, Unpack, final, overload
 
 import msgspec
 
@@ -20,7 +20,7 @@ from treppe.app.options import Given, options
 from treppe.app.queues import paced
 from treppe.app.task import Bound, Task
 from treppe.config import Queue
-from treppe.config.parse import sqlite_path
+from treppe.config.parse import store_file
 from treppe.errors import ConfigError, NotFound, StoreError
 from treppe.intake import Intake, raise_conflicts
 from treppe.job import Job, NewJob, Placed
@@ -28,6 +28,9 @@ from treppe.policy.pace import Limits, Pacer
 from treppe.store.protocol import Store
 from treppe.store.sqlite import SQLiteStore
 from treppe.worker import Handler
+
+if TYPE_CHECKING:
+    from treppe.store.postgres import PostgresStore
 
 __all__ = [
     "Bound",
@@ -42,6 +45,8 @@ __all__ = [
     "Wait",
     "open_store",
     "pacer_for",
+    "place_of",
+    "tables",
 ]
 
 P = ParamSpec("P")
@@ -50,21 +55,48 @@ R = TypeVar("R")
 
 def open_store(
     url: str, *, migrate: bool = True, durable: bool = True, clock: Callable[[], float] = time.time
-) -> SQLiteStore:
-    """The store behind a URL such as ``sqlite:///treppe.db``; its tables are brought up to date.
+) -> SQLiteStore | PostgresStore:
+    """The store behind a URL such as ``sqlite:///treppe.db`` or ``postgresql://app@db.example/shop``.
 
-    ``durable=False`` and another ``clock`` (Unix seconds) are for tests. ConfigError for a URL that names no store,
-    StoreError when it cannot be opened.
+    Its tables are brought up to date. ``durable=False`` and another ``clock`` (Unix seconds) are for tests.
+    ConfigError for a URL that names no store, StoreError when it cannot be opened.
     """
-    path = sqlite_path(url)
+    path = store_file(url)
+    store = _on_server(url, clock) if path is None else _in_file(path, clock, durable)
+    if migrate:
+        store.migrate()
+    return store
+
+
+def place_of(url: str) -> str:
+    """The file behind a store's URL, from the root; or the URL, where it is a server's."""
+    path = store_file(url)
+    return url if path is None else str(path.resolve())
+
+
+def tables() -> str:
+    """The tables on PostgreSQL as one SQL script, for those whose migrations are made by something else."""
+    from treppe.store.postgres import migrating
+
+    return migrating.printed()
+
+
+def _in_file(path: Path, clock: Callable[[], float], durable: bool) -> SQLiteStore:
     if not path.parent.is_dir():
         raise StoreError(
             f'{path}: the folder "{path.parent}" does not exist. Create it, or name another file in `store`'
         )
-    store = SQLiteStore(path, clock=clock, durable=durable)
-    if migrate:
-        store.migrate()
-    return store
+    return SQLiteStore(path, clock=clock, durable=durable)
+
+
+def _on_server(url: str, clock: Callable[[], float]) -> PostgresStore:
+    try:
+        from treppe.store.postgres import PostgresStore
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "psycopg":
+            raise
+        raise ConfigError("store", "PostgreSQL needs its driver", 'Run: pip install "treppe[postgres]"') from error
+    return PostgresStore(url, clock=None if clock is time.time else clock)
 
 
 def pacer_for(queues: Mapping[str, Queue]) -> Pacer:
@@ -94,7 +126,7 @@ class Treppe:
         self._store: Store | None = None if isinstance(store, str) else store
         self._opening = threading.Lock()
         if isinstance(store, str):
-            sqlite_path(store)  # a mistake is told here, not at the first job
+            store_file(store)  # a mistake is told here, not at the first job
 
     @property
     def store(self) -> Store:
@@ -105,12 +137,13 @@ class Treppe:
             return self._store
 
     @property
-    def file(self) -> Path | None:
-        """The file that the jobs are in, or None where they are in none. Nothing is opened for the answer."""
-        if self._url:
-            return sqlite_path(self._url).absolute()
-        path = getattr(self._store, "path", None)
-        return None if path is None else Path(path)
+    def place(self) -> str:
+        """The file that the jobs are in, or the URL of their database; "" where nobody knows. Nothing is opened."""
+        url = self._url or getattr(self._store, "url", "")
+        if url:
+            return place_of(url)
+        path = getattr(self._store, "path", "")
+        return str(Path(path).resolve()) if path else ""
 
     def close(self) -> None:
         """Let go of the store's connections; the next use opens them again."""
@@ -186,7 +219,7 @@ class Treppe:
 
         A file is not opened for it, not even to make its tables: that would wait for the lock the caller may hold.
         """
-        in_a_file = self._url.lower().startswith("sqlite")
+        in_a_file = bool(self._url) and store_file(self._url) is not None
         return self._store or (open_store(self._url, migrate=False) if in_a_file else self.store)
 
     def job(self, id: str) -> Job:

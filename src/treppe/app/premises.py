@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from treppe.app import Treppe, open_store, pacer_for
+from treppe.app import Treppe, open_store, pacer_for, place_of
 from treppe.config import Destination, Queue, Settings
-from treppe.config.parse import sqlite_path
+from treppe.config.parse import without_password
 from treppe.errors import ConfigError
 from treppe.job import Kind, Outcome
 from treppe.policy.pace.flow import DEFAULT_IN_FLIGHT
@@ -198,12 +198,12 @@ def refuse_another_store(app: Treppe, settings: Settings) -> None:
 
     Settings that say nothing at all leave it to the app.
     """
-    theirs = app.file
-    if theirs is None or settings == Settings(app=settings.app):
+    theirs = app.place
+    if not theirs or settings == Settings(app=settings.app):
         return
-    ours = sqlite_path(settings.store).absolute()
-    if ours.resolve() != theirs.resolve():
-        problem = f"the app keeps its jobs in {theirs}, the settings say {ours}"
+    ours = place_of(settings.store)
+    if ours != theirs:
+        problem = f"the app keeps its jobs in {without_password(theirs)}, the settings say {without_password(ours)}"
         raise ConfigError("store", problem, "Let both name the same")
 
 

@@ -57,6 +57,7 @@ EXTRAS: Final = {
     "aiohttp": "deliver",
     "httptools": "web",
     "jinja2": "web",
+    "psycopg": "postgres",
     "starlette": "web",
     "uvicorn": "web",
     "yarl": "deliver",

@@ -16,7 +16,7 @@ import msgspec
 from treppe.cli import EXTRAS, preflight
 from treppe.cli.house import House
 from treppe.config import Settings
-from treppe.config.parse import say_duration, sqlite_path
+from treppe.config.parse import say_duration, store_file
 from treppe.config.rules.store import disk_kind
 from treppe.errors import ConfigError, TreppeError
 from treppe.store.protocol import Store
@@ -29,6 +29,9 @@ OUR_OWN_FILES: Final = 256
 
 SLOW: Final = 1.0
 """Seconds after which an answer of the store is worth a warning."""
+
+OLD_SNAPSHOT: Final = 300.0
+"""Seconds that a transaction on the store's server may be open."""
 
 SKEW: Final = 5.0
 """Seconds that two clocks may differ."""
@@ -68,7 +71,7 @@ def _python() -> Iterator[Result]:
 
 
 def _extras() -> Iterator[Result]:
-    for extra in sorted(set(EXTRAS.values())):
+    for extra in sorted(set(EXTRAS.values()) - {"postgres"}):  # told under settings, where it is needed
         missing = [module for module, brings in EXTRAS.items() if brings == extra and find_spec(module) is None]
         if missing:
             cure = f'Needed for treppe up: pip install "treppe[{extra}]"'
@@ -88,7 +91,10 @@ def _settings(settings: Settings, path: Path) -> Iterator[Result]:
 
 def _disk(settings: Settings) -> Iterator[Result]:
     try:
-        folder = sqlite_path(settings.store).absolute().parent
+        file = store_file(settings.store)
+        if file is None:
+            return  # the server's own matter
+        folder = file.absolute().parent
         usage = shutil.disk_usage(folder)
     except (ConfigError, OSError):
         return  # told under settings
@@ -118,15 +124,34 @@ def _limits(settings: Settings) -> Iterator[Result]:
 
 
 def _store(house: House) -> Iterator[Result]:
-    path = sqlite_path(house.settings.store)
-    if not (house.without_file or path.exists()):
+    path = store_file(house.settings.store)
+    if not (house.without_file or path is None or path.exists()):
         yield Result("ok", "store", f"{path} is not there yet; the first start makes it")
         return
     try:
         with house.store(migrate=False) as store:
             yield from (look(store) for look in _LOOKS)
+            yield from _server(store)
     except TreppeError as error:
         yield Result("fail", "store", str(error))
+
+
+def _server(store: Store) -> Iterator[Result]:
+    """What a database server is set to, where the store is on one."""
+    ask = getattr(store, "server", None)
+    if ask is None:
+        return
+    server = ask()
+    yield Result("ok", "server", f"PostgreSQL {server.version}")
+    if server.pooled:
+        cure = "Give the workers a direct connection, if picking up within milliseconds matters"
+        yield Result("warn", "wake-up", "a pooler is in between: workers are not told of new jobs, they ask", cure)
+    if server.fsync != "on" or server.synchronous_commit == "off":
+        text = f"fsync = {server.fsync}, synchronous_commit = {server.synchronous_commit}"
+        yield Result("warn", "durability", f"{text}: accepted jobs can be lost", "Set both to on")
+    if server.snapshot_age > OLD_SNAPSHOT:
+        text = f"a transaction is open for {say_duration(round(server.snapshot_age))}: nothing is cleaned up behind it"
+        yield Result("warn", "vacuum", text, "Find it in pg_stat_activity by backend_xmin, and end it")
 
 
 def _reachable(store: Store) -> Result:

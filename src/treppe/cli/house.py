@@ -16,7 +16,7 @@ import click
 from msgspec.structs import replace
 
 from treppe.config import Settings
-from treppe.config.parse import sqlite_path
+from treppe.config.parse import store_file
 from treppe.config.words import did_you_mean
 from treppe.errors import ConfigError, StoreError
 
@@ -74,8 +74,8 @@ class House:
         if self.without_file and self.app is not None:
             store: Store = self.app.store
         else:
-            path = sqlite_path(self.settings.store)
-            if not (make or path.exists()):
+            path = store_file(self.settings.store)
+            if not (make or path is None or path.exists()):
                 raise StoreError(f"{path}: there is no store yet. The first treppe up, work or enqueue makes it")
             store = open_store(self.settings.store, migrate=migrate)
         try:
@@ -129,7 +129,7 @@ def _import(name: str, folders: list[str]) -> object:
                 "app", f'there is no module "{error.name}" in {" or ".join(folders[:2])}', cure
             ) from error
         raise ConfigError("app", _failed(name, error), "Install what it needs, in the same environment") from error
-    except Exception as error:
+    except Exception as error:  # an import runs whatever is in the module
         raise ConfigError("app", _failed(name, error), "Correct the module; it must be importable by itself") from error
 
 

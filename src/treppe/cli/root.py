@@ -33,6 +33,7 @@ for command in (
     settings.check,
     settings.doctor,
     settings.migrate,
+    settings.sql,
     running.up,
     running.work,
     running.drain,

@@ -1,4 +1,4 @@
-"""Commands about the settings and the house itself: init, check, doctor, migrate."""
+"""Commands about the settings and the house itself: init, check, doctor, migrate, sql."""
 
 from __future__ import annotations
 
@@ -98,6 +98,14 @@ def doctor(house: House, as_json: bool) -> int:
             cure = f"\n      {result.cure}" if result.cure else ""
             output.say(f"{result.level:<4}  {result.name}: {result.text}{cure}")
     return FOUND if failed else 0
+
+
+@click.command(cls=Command)
+def sql() -> None:
+    """Print the tables on PostgreSQL as one script, for psql, Alembic or a Django migration. It may be run again."""
+    from treppe.app import tables
+
+    output.say(tables().rstrip())
 
 
 @click.command(cls=Command)

@@ -63,7 +63,10 @@ _PATH: Final = f"body:(?:{_STEP}|{_INDEX})(?:\\.{_STEP}|{_INDEX})*|header:{HEADE
 def _store(value: Any, folder: Path) -> str:
     if not isinstance(value, str):
         raise ConfigError("", f"{parse.shown(value)} names no store", 'Write "sqlite:///treppe.db"')
-    return f"sqlite:///{folder / parse.sqlite_path(value)}"
+    if value.startswith(("env:", "file:")):  # a URL with a password
+        value = parse.open_secret(parse.secret(value, folder)).decode(errors="replace").strip()
+    file = parse.store_file(value)
+    return value if file is None else f"sqlite:///{folder / file}"
 
 
 _url: Final = text(r"[^\s\x00-\x1f\x7f]+", 'Write an address without spaces, e.g. "https://api.example.com/orders"')

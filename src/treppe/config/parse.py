@@ -162,14 +162,18 @@ def open_secret(reference: Secret) -> bytes:
     return value
 
 
-def sqlite_path(store: str) -> Path:
+def store_file(store: str) -> Path | None:
     """The file of a store such as ``sqlite:///treppe.db`` (four slashes before a path from the root).
 
-    >>> sqlite_path("sqlite:////var/lib/treppe.db").as_posix()
+    None for one that is behind a server, such as ``postgresql://app@db.example/shop``.
+
+    >>> store_file("sqlite:////var/lib/treppe.db").as_posix()
     '/var/lib/treppe.db'
     """
     scheme, colon, rest = store.partition(":")
-    kind = scheme.split("+")[0].lower()
+    kind = scheme.split("+")[-1].lower()
+    if kind in _POSTGRES and re.fullmatch(r"//[^\s\0]+", rest):
+        return None
     if colon and kind in _STORES_TO_COME:
         cure = 'Use store = "sqlite:///treppe.db" until then'
         raise ConfigError("store", f"not available in this version: {_STORES_TO_COME[kind]} as the store", cure)
@@ -178,7 +182,10 @@ def sqlite_path(store: str) -> Path:
         return Path(path)
     problem = f"{shown(without_password(store))} names no store"
     raise ConfigError(
-        "store", problem, 'Write "sqlite:///treppe.db", or with four slashes "sqlite:////var/lib/treppe.db"'
+        "store",
+        problem,
+        'Write "sqlite:///treppe.db", or with four slashes "sqlite:////var/lib/treppe.db", '
+        'or "postgresql://user@host/database"',
     )
 
 
@@ -210,9 +217,8 @@ _SIZES: Final = {
     "MIB": 1 << 20,
     "GIB": 1 << 30,
 }
+_POSTGRES: Final = ("postgresql", "postgres")
 _STORES_TO_COME: Final = {
-    "postgresql": "PostgreSQL",
-    "postgres": "PostgreSQL",
     "redis": "Redis",
     "rediss": "Redis",
     "valkey": "Valkey",

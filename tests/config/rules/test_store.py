@@ -45,8 +45,25 @@ def test_a_file_that_may_not_be_written_is_an_error(tmp_path: Path, monkeypatch:
 
 
 def test_an_unknown_store_is_an_error_and_nothing_else_is_looked_at() -> None:
-    (found,) = told(Settings("postgresql://h/d"))
-    assert found.startswith("store: not available in this version: PostgreSQL as the store")
+    (found,) = told(Settings("redis://h"))
+    assert found.startswith("store: not available in this version: Redis as the store")
+
+
+def test_a_database_server_is_fine_and_not_asked() -> None:
+    assert told(Settings("postgresql://app@nowhere.example/shop")) == []
+
+
+def test_a_password_that_is_written_down_is_a_hint() -> None:
+    (found,) = store.findings(Settings("postgresql://app:hunter2@db.example/shop"))
+    assert found.level == "hint"
+    assert "Keep it in ~/.pgpass" in str(found)
+    assert "hunter2" not in str(found)
+
+
+def test_a_server_without_its_driver_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store, "find_spec", lambda name: None)
+    (found,) = told(Settings("postgresql://app@db.example/shop"))
+    assert found.endswith('PostgreSQL needs its driver. Run: pip install "treppe[postgres]"')
 
 
 def mounts(folder: Path, kind: str) -> Path:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
 from treppe.config import Settings
 from treppe.config.finding import Finding
-from treppe.config.parse import sqlite_path
+from treppe.config.parse import store_file, without_password
 from treppe.errors import ConfigError
 
 NETWORK: Final = frozenset(
@@ -34,12 +35,15 @@ NETWORK: Final = frozenset(
 def findings(settings: Settings) -> Iterator[Finding]:
     """The store is one this version knows, on a disk that lasts, in a file that is ours."""
     try:
-        path = sqlite_path(settings.store).absolute()
+        path = store_file(settings.store)
     except ConfigError as error:
         yield Finding("error", "store", error.problem, error.cure)
         return
-    yield from _of_disk(disk_kind(path))
-    yield from _of_file(path)
+    if path is None:
+        yield from _of_server(settings.store)
+    else:
+        yield from _of_disk(disk_kind(path.absolute()))
+        yield from _of_file(path.absolute())
 
 
 def disk_kind(path: Path, mounts: Path = Path("/proc/self/mounts")) -> str:
@@ -55,6 +59,14 @@ def disk_kind(path: Path, mounts: Path = Path("/proc/self/mounts")) -> str:
 
 def _plain(mount_point: str) -> str:
     return mount_point.replace("\\040", " ").replace("\\011", "\t").replace("\\134", "\\")
+
+
+def _of_server(url: str) -> Iterator[Finding]:
+    if find_spec("psycopg") is None:
+        yield Finding("error", "store", "PostgreSQL needs its driver", 'Run: pip install "treppe[postgres]"')
+    if without_password(url) != url:
+        text = "the password is written down here"
+        yield Finding("hint", "store", text, 'Keep it in ~/.pgpass, or write store = "env:DATABASE_URL"')
 
 
 def _of_disk(kind: str) -> Iterator[Finding]:

@@ -8,6 +8,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from typing import NamedTuple
 from weakref import WeakSet
 
 from treppe.errors import StoreError, StoreUnavailable
@@ -15,6 +16,7 @@ from treppe.job import Claim, Event, Job, Kind, NewEvent, NewJob, Repeat, Settle
 from treppe.store.bell import Bell
 from treppe.store.postgres import acts, claims, migrating, putting, reading, settling
 from treppe.store.postgres.claiming import Claimer
+from treppe.store.postgres.connecting import is_pooled, translated
 from treppe.store.postgres.database import SQL, Clock, Database, timed
 from treppe.store.postgres.journal import PostgresJournal
 from treppe.store.postgres.keeping import Keeper
@@ -42,6 +44,16 @@ log = logging.getLogger("treppe.store")
 LEASE = 30.0
 KEEP_EVENTS = 30 * 86400.0
 BARELY_AGAIN = 60.0
+
+
+class Server(NamedTuple):
+    """What a server is and how it is set."""
+
+    version: str
+    fsync: str
+    synchronous_commit: str
+    snapshot_age: float  # seconds since the oldest transaction that holds a snapshot began
+    pooled: bool  # a pooler such as PgBouncer is in between
 
 
 class _Waiters:
@@ -92,6 +104,13 @@ class PostgresStore:
     def url(self) -> str:
         """The database, as it was given."""
         return self._database.url
+
+    def server(self) -> Server:
+        """What the server is set to, for ``treppe doctor``."""
+        connection = self._database.connect()
+        with connection, translated(self.url):
+            ((version, fsync, commit, age),) = connection.execute(SQL["server"]).fetchall()
+            return Server(version, fsync, commit, age, is_pooled(connection))
 
     def now(self) -> float:
         """The database's clock."""

@@ -27,6 +27,7 @@ def migrate(tx: Tx) -> list[str]:
     """Apply what is missing, in an open transaction; the names of what was applied."""
     tx.script(SQL["schema_lock"])
     missing = _missing(_applied(tx))
+    tx.script(SQL["schema_create"])
     for step in missing:
         tx.script(_script(step))
     return missing
@@ -35,13 +36,12 @@ def migrate(tx: Tx) -> list[str]:
 def printed() -> str:
     """All of it as one script for psql, Alembic or a Django migration. It may be run again."""
     parts = [SQL["schema_lock"], SQL["schema_create"]]
-    parts += [SQL["schema_once"].replace("$1", _quoted(step)).replace("$2", _quoted(_script(step))) for step in STEPS]
+    parts += [SQL["schema_once"].replace("$1", f"'{step}'").replace("$2", _script(step)) for step in STEPS]
     return "BEGIN;\n" + "\n".join(part.strip() for part in parts) + "\nCOMMIT;\n"
 
 
 def _applied(tx: Tx) -> list[str]:
-    ((table,),) = tx.rows(SQL["schema_exists"])
-    if table is None:
+    if not tx.rows(SQL["schema_exists"]):
         return []
     return [step for (step,) in tx.rows(SQL["schema_get"])]
 
@@ -56,8 +56,5 @@ def _missing(applied: list[str]) -> list[str]:
 
 
 def _script(step: str) -> str:
-    return f"{SQL['schema_create']}\n{STEPS[step]}\n{SQL['schema_add'].replace('$1', _quoted(step))}\n"
-
-
-def _quoted(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
+    added = SQL["schema_add"].replace("$1", f"'{step}'")
+    return f"{STEPS[step]}\n{added}"
