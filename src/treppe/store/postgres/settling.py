@@ -13,6 +13,7 @@ import msgspec
 
 from treppe.errors import IllegalTransition
 from treppe.job import Event, Kind, Report, Settlement, State, When, advance
+from treppe.store.postgres.connecting import Numbers
 from treppe.store.postgres.database import SQL, Tx
 from treppe.store.postgres.writing import (
     CRASHED,
@@ -47,11 +48,12 @@ class Settling:
         self._usual = {s.claim.seq: s for s in reversed(settlements) if _is_usual(s)}  # of two the first counts
         told = [s for s in self._usual.values() if _has_more_to_say(s)]
         silent = [s for s in self._usual.values() if not _has_more_to_say(s)]
-        self._ended = [
-            tx.send(SQL[name], columns(sorted(row(s) for s in some)))
-            for name, row, some in (("settle_finish", _fence, silent), ("settle_told", _telling, told))
-            if some
-        ]
+        self._ended = []
+        if silent:
+            fences = columns(sorted(_fence(s) for s in silent))
+            self._ended.append(tx.send(SQL["settle_finish"], [Numbers(column) for column in fences]))
+        if told:
+            self._ended.append(tx.send(SQL["settle_told"], columns(sorted(_telling(s) for s in told))))
         queues = sorted({s.claim.queue for s in settlements if s.report is not None})
         self._watched = tx.send(SQL["watched"], (queues,)) if queues else None
 
