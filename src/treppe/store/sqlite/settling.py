@@ -192,8 +192,10 @@ def _write(db: Connection, s: Settlement, live: Live, target: State, now: float)
         )
         db.execute(SQL["slot_free"], (seq,))
     elif target is State.HANDED_OVER:
-        aside = (seq, HANDED_OVER, now + s.confirm_within, crashes, live.slotted, None, None, None)
-        db.execute(SQL["park_update"], aside)
+        slotted = int(live.slotted or s.claim.slotted)
+        if slotted and not live.slotted:
+            db.execute(SQL["slot_retake"], (live.queue, seq))
+        db.execute(SQL["park_update"], (seq, HANDED_OVER, now + s.confirm_within, crashes, slotted, None, None, None))
     else:
         db.execute(SQL["park_update"], (seq, UNCLEAR, now, crashes, 0, *_seen(db, s, now)))
         db.execute(SQL["slot_free"], (seq,))
