@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from treppe.app import Treppe, open_store, pacer_for, place_of
+from treppe.app.mirror import mirror
 from treppe.config import Destination, Queue, Settings
 from treppe.config.parse import without_password
 from treppe.errors import ConfigError
@@ -60,6 +61,7 @@ class Premises:
         """The store, open for as long as the block."""
         store = self._store()
         try:
+            mirror(store, self.app.tasks if self.app else {}, self.settings.destinations.values())
             yield store
         finally:
             store.close()

@@ -114,10 +114,12 @@ def sql() -> None:
 def migrate(house: House, as_json: bool) -> None:
     """Bring the store's tables up to date. Safe to repeat."""
     from treppe.app import open_store
+    from treppe.app.mirror import mirror
 
     store = open_store(house.settings.store, migrate=False)
     try:
         applied = store.migrate()
+        mirror(store, house.app.tasks if house.app else {}, house.settings.destinations.values())
     finally:
         store.close()
     if as_json:

@@ -242,6 +242,12 @@ class PostgresStore:
             if listener.hear():
                 self._ring()
 
+    def remember_tasks(self, tasks: Mapping[str, Mapping[str, object]]) -> None:
+        """Keep what the code says of tasks, for ``treppe.enqueue()`` in SQL: settings by name, durations in seconds."""
+        rows = [(name, putting.task_settings(settings)) for name, settings in sorted(tasks.items())]
+        if rows:
+            self._database.once(SQL["task_put"], ([name for name, _ in rows], [settings for _, settings in rows]))
+
     def upkeep(self, after_lapse: AfterLapse | None) -> Upkept:
         """See :meth:`treppe.store.protocol.Store.upkeep`."""
         return self._keeper.round(after_lapse)

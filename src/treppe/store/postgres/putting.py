@@ -6,7 +6,7 @@ then does everybody see what another transaction committed while we waited for i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from hashlib import sha256
 from typing import Any
 
@@ -44,6 +44,12 @@ def plan(jobs: Sequence[NewJob], wake: str | None) -> Plan:
     if of_event := next((job for job in jobs if job.event is not None), None):
         raise InvalidJob(f'job "{of_event.id}": a job of an event is put together with it, not within a transaction')
     return Put(tuple((yield from _place(jobs, None, wake))))
+
+
+def task_settings(settings: Mapping[str, object]) -> str:
+    """What is kept of a task for ``treppe.enqueue()``."""
+    code = REPEAT_CODE[Repeat(str(settings["repeat"]))]
+    return msgspec.json.encode({**settings, "repeat": code}).decode()
 
 
 def carry_out(plan: Plan, run: Run) -> Put:
