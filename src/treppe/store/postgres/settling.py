@@ -48,6 +48,8 @@ class Settling:
         self._usual = {s.claim.seq: s for s in reversed(settlements) if _is_usual(s)}  # of two the first counts
         told = [s for s in self._usual.values() if _has_more_to_say(s)]
         silent = [s for s in self._usual.values() if not _has_more_to_say(s)]
+        if len(settlements) not in (len(silent), len(told)):  # several statements: no other may get in between
+            tx.send(SQL["live_lock"], (sorted({s.claim.seq for s in settlements}),))
         self._ended = []
         if silent:
             fences = columns(sorted(_fence(s) for s in silent))

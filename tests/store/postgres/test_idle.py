@@ -1,0 +1,102 @@
+"""A worker without work asks little, and an idle one is not forgotten."""
+
+import pytest
+
+from treppe.job import State
+from treppe.testing.contract.base import together
+from treppe.testing.contract.verbs import (
+    by_policy,
+    claim,
+    claim_ids,
+    claim_one,
+    finish,
+    new_worker,
+    put,
+    put_many,
+    state,
+)
+
+
+@pytest.fixture
+def asked(store, monkeypatch):
+    """The statements that are sent outside of transactions; a transaction fails."""
+    statements, once = [], store._database.once
+    monkeypatch.setattr(store._database, "write", lambda work: pytest.fail("a transaction was begun"))
+    monkeypatch.setattr(store._database, "once", lambda sql, params=(): statements.append(sql) or once(sql, params))
+    return statements
+
+
+def make_idle(store):
+    for queue in range(100):
+        put(store, f"later-{queue}", queue=f"queue-{queue}", delay=3600)
+    assert claim_ids(store) == []
+
+
+def test_an_idle_claim_is_one_statement_however_many_queues_there_are(store, request):
+    make_idle(store)
+    asked = request.getfixturevalue("asked")
+    told = claim(store)
+    assert (told.claims, len(asked)) == ((), 1)
+    assert 0 < told.next_in <= 3600
+
+
+def test_a_round_of_upkeep_that_finds_nothing_is_one_statement(store, request):
+    make_idle(store)
+    store.upkeep(by_policy)
+    asked = request.getfixturevalue("asked")
+    done = store.upkeep(by_policy)
+    assert (done.more, len(asked)) == (False, 1)
+
+
+def test_an_idle_worker_finds_what_comes(store):
+    make_idle(store)
+    assert claim_ids(store) == []
+    put(store, "now")
+    assert claim_ids(store) == ["now"]
+
+
+def test_an_idle_worker_finds_suspects(store):
+    make_idle(store)
+    put(store, "a")
+    dead = new_worker(store)
+    claim_one(store, worker=dead)
+    assert claim_ids(store) == []
+    store.retire(dead)
+    assert store.upkeep(by_policy).lapsed == 1
+    told = claim(store)
+    assert (told.claims, told.suspects) == ((), True)
+    finish(store, claim_one(store, alone=True))
+    assert state(store, "a") is State.DONE
+
+
+def test_an_idle_worker_that_was_given_up_gets_nothing(store):
+    worker = new_worker(store)
+    assert claim_ids(store, worker=worker) == []
+    store.retire(worker)
+    put(store, "a")
+    assert claim_ids(store, worker=worker) == []
+
+
+def test_counts_are_folded_and_stay_the_same(store):
+    for i in range(130):
+        put(store, f"job-{i}")
+        finish(store, claim_one(store))
+    before = store.backlog()
+    assert min(how_many_rows(store)) >= 130
+    store.upkeep(by_policy)
+    assert max(how_many_rows(store)) < 10
+    after = store.backlog()
+    assert (before.accepted, before.done) == (after.accepted, after.done) == (130, 130)
+
+
+def test_rounds_side_by_side_fold_each_row_once(store):
+    put_many(store, 10)
+    for i in range(300):
+        put(store, f"more-{i}")
+    together(*[lambda: store.upkeep(by_policy)] * 4)
+    assert store.backlog().accepted == 310
+
+
+def how_many_rows(store):
+    """Of the counts, and of the health of tasks."""
+    return store._database.once("SELECT (SELECT count(*) FROM treppe.count), (SELECT count(*) FROM treppe.health)")[0]
