@@ -12,6 +12,7 @@ import os
 import random
 import re
 import sqlite3
+import sys
 import threading
 import time
 from collections import deque
@@ -61,6 +62,26 @@ def _for_rows(name: str, size: int) -> str:
 
 
 _ROW = re.compile(r"VALUES (\([?, ]*\))")
+
+
+class ByName(sqlite3.Connection):
+    """Gives numbered parameters by name."""
+
+    def execute(self, sql: str, parameters: Any = (), /) -> sqlite3.Cursor:
+        """One statement."""
+        return super().execute(sql, _named(sql, parameters))
+
+    def executemany(self, sql: str, rows: Any, /) -> sqlite3.Cursor:
+        """The same for many rows."""
+        return super().executemany(sql, (_named(sql, row) for row in rows))
+
+
+def _named(sql: str, parameters: Any) -> Any:
+    return {str(n): value for n, value in enumerate(parameters, 1)} if "?1" in sql else parameters
+
+
+CONNECTION = ByName if (3, 12) <= sys.version_info < (3, 12, 4) else sqlite3.Connection
+"""Python 3.12.0 to 3.12.3 take ``?1`` for a name, and warn when it is not given by name (python/cpython#117995)."""
 
 
 class _Pending(Generic[T]):
@@ -201,7 +222,9 @@ class Database:
 
     def _connect(self, busy_timeout: int = 5000) -> Connection:
         refuse_network_file_system(self.path)
-        connection = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False, cached_statements=256)
+        connection = sqlite3.connect(
+            self.path, isolation_level=None, check_same_thread=False, cached_statements=256, factory=CONNECTION
+        )
         try:
             connection.execute("PRAGMA busy_timeout = 5000")
             if connection.execute("PRAGMA journal_mode = WAL").fetchone()[0] != "wal":
