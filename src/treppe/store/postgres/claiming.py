@@ -38,6 +38,7 @@ class Claimer:
         self._heads = Heads()
         self._served: dict[str, int] = defaultdict(int)
         self._idle = False
+        self._only: tuple[str, int] | None = None  # where all the jobs of the last claim came from
 
     def claim(self, wanted: Wanted, pace: Pace, settlements: Sequence[Settlement] = ()) -> Claimed:
         """Settle, then take what may be taken for *wanted*; see :meth:`treppe.store.protocol.Store.claim`."""
@@ -62,19 +63,25 @@ class Claimer:
     def _claim(self, tx: Tx, wanted: Wanted, pace: Pace, settlements: Sequence[Settlement]) -> Claimed:
         look = self._heads.are_old()
         ask = (wanted.worker, sorted(wanted.tasks), look)
+        scan = Scan(tx, wanted, self._marks)
         with tx.pipeline():
             settling = Settling(tx, settlements)
             heads = tx.send(SQL["claim_heads"], ask)
-        refused = tuple(settling.end())
-        rows = tx.rows(SQL["claim_heads"], ask) if settling.wrote_more else heads()
+            if self._only is not None and not wanted.alone:
+                scan.look_ahead(*self._only)
+        refused, rows = tuple(settling.end()), heads()
+        if settling.wrote_more:
+            rows = tx.rows(SQL["claim_heads"], ask)
+            scan.look_anew()
         if not rows:
             return Claimed((), refused)
         agenda = Agenda(wanted, rows[0][0], self._heads.of(rows, look))
-        turn = _Turn(tx, wanted, pace, agenda, self._marks)
+        turn = _Turn(tx, wanted, pace, agenda, scan)
         if wanted.alone:
             turn.take_one_suspect()
         else:
             self._serve_queues(turn, agenda.due)
+            self._only = turn.only()
             agenda.look_again_in(self._heads.left())
         agenda.look_again_in(turn.scan.sweep_in)
         return Claimed(turn.claims.filled(), refused, agenda.soonest, agenda.suspects_wait())
@@ -160,15 +167,20 @@ def _heads(answer: Sequence[Row]) -> list[Row]:
 class _Turn:
     """One claim in one transaction."""
 
-    def __init__(self, tx: Tx, wanted: Wanted, pace: Pace, agenda: Agenda, marks: Marks) -> None:
-        self.tx, self.wanted, self.pace, self.agenda = tx, wanted, pace, agenda
-        self.scan = Scan(tx, wanted, agenda.now, marks)
+    def __init__(self, tx: Tx, wanted: Wanted, pace: Pace, agenda: Agenda, scan: Scan) -> None:
+        self.tx, self.wanted, self.pace, self.agenda, self.scan = tx, wanted, pace, agenda, scan
+        scan.now = agenda.now
         self.claims = Claims(tx, wanted.worker)
         self.asked = 0  # paced queues
         self._closed: set[str] = set()  # paced queues that gave all they may
 
     def room(self) -> int:
         return self.wanted.n - len(self.claims)
+
+    def only(self) -> tuple[str, int] | None:
+        """The one lane there is work in, if it gave all that was wanted."""
+        lanes = [(queue, band) for queue, bands in self.agenda.due.items() for band in bands]
+        return lanes[0] if len(lanes) == 1 and self.room() == 0 and not self.asked else None
 
     def take(self, queue: str, bands: list[int], want: int, served: int) -> int:
         """Take up to *want* jobs of one queue, as its pace and its order keys allow."""
