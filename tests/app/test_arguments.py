@@ -168,7 +168,7 @@ def test_what_holds_itself_is_refused():
 
     endless: list[Any] = []
     endless.append(endless)
-    with pytest.raises(InvalidJob, match="recursion"):
+    with pytest.raises(InvalidJob, match="holds itself, or is nested too deeply"):
         arguments(task).encode((endless,), {})
 
 

@@ -43,7 +43,9 @@ class Arguments:
         try:
             payload = msgspec.json.encode(bound.arguments)
             self.decode(payload)
-        except (TypeError, ValueError, RecursionError) as error:
+        except RecursionError as error:  # its own text is another one in each Python
+            raise InvalidJob(f'task "{self._task}": an argument holds itself, or is nested too deeply') from error
+        except (TypeError, ValueError) as error:
             raise InvalidJob(f'task "{self._task}": an argument cannot be stored: {readable(error)}') from error
         return payload
 
