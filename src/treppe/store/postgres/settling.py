@@ -156,7 +156,10 @@ def _write(writes: Writes, s: Settlement, live: Live, target: State, healths: _H
         uncounted = not s.started and not s.claim.probe
         writes.defer(live, _line(s), s.delay, s.charged, uncounted, healths.evidence(s))
     elif target is State.HANDED_OVER:
-        writes.put_aside(live, _line(s), HANDED_OVER, s.confirm_within)
+        if s.claim.slotted and not live.slotted:  # it lapsed meanwhile
+            writes.retake_slot(live)
+        slotted = live.slotted or s.claim.slotted
+        writes.put_aside(live._replace(slotted=slotted), _line(s), HANDED_OVER, s.confirm_within)
     else:
         writes.put_aside(live, _line(s), UNCLEAR, 0.0, healths.evidence(s))
 

@@ -121,6 +121,10 @@ class Writes:
             self._freed["slots_free"].add(live.seq)
         self.remember(line)
 
+    def retake_slot(self, live: Live) -> None:
+        """A job that lost its slot counts for the limit of its queue again."""
+        self._rows["slots_retake"].append((live.seq, live.queue))
+
     def take_back(self, live: Live, line: Line, parked: int, mark: int, suspect: bool) -> None:
         """The worker is lost; while nobody claims the job, it may still settle."""
         self._rows["live_lapse"].append((live.seq, parked, live.crashes, mark, suspect))
