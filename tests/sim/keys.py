@@ -37,6 +37,8 @@ class Keys:
         if life.job.key is None:
             return
         line = life.job.queue, life.job.key
+        if life.revived and life.state is None and life.job.skip_dead and self._turn.get(line) is life:
+            del self._turn[line]  # it was dead, and a dead job like this lets its key go
         over = life.state in (State.DONE, State.CANCELLED) or (life.state is State.DEAD and life.job.skip_dead)
         if over and self._turn.get(line) is life:
             del self._turn[line]

@@ -27,6 +27,7 @@ OPERATIONS = 150_000
 PATIENCE = 900.0
 
 SETTLING, SQL = "store/sqlite/settling.py", "store/sqlite/sql"
+PG_SETTLING = "store/postgres/settling.py"
 
 
 class Change(NamedTuple):
@@ -47,6 +48,10 @@ class Mutant(NamedTuple):
 
 def contract(theme: str) -> tuple[str, ...]:
     return ("tests/contract/test_sqlite.py", "-k", theme)
+
+
+def contract_on_postgres(theme: str) -> tuple[str, ...]:
+    return ("tests/contract/test_postgres.py", "-k", f"TestOnPostgres18 and ({theme})")
 
 
 MUTANTS = (
@@ -249,6 +254,17 @@ MUTANTS = (
         (Change("worker/engine.py", "if now < self._look_for_unseen:", "if now >= 0:"),),
     ),
     Mutant(
+        "a look for claims that were not answered is not made again when it fails",
+        ("I22", "I11"),
+        (
+            Change(
+                "worker/engine.py",
+                "        known = self._held.keys() |",
+                '        self._look_for_unseen = float("inf")\n        known = self._held.keys() |',
+            ),
+        ),
+    ),
+    Mutant(
         "trouble while winding down is not told to upkeep",
         ("I9",),
         (
@@ -264,6 +280,42 @@ MUTANTS = (
         ("I8",),
         (Change("store/sqlite/acts.py", "    if done:\n", "    if len(done) > 1:\n"),),
         quick=True,
+    ),
+    Mutant(
+        "on PostgreSQL neither token nor worker are checked when a claim is settled",
+        ("I6", "I7"),
+        (Change(PG_SETTLING, "(live.token, live.worker) != (s.claim.token, s.claim.worker) or s.event", "s.event"),),
+        tests=contract_on_postgres("token or worker"),
+    ),
+    Mutant(
+        "on PostgreSQL a late settle is refused",
+        ("I7",),
+        (Change(PG_SETTLING, "not (open_to_all or live.lapsed)", "not open_to_all"),),
+        tests=contract_on_postgres("late_settle"),
+    ),
+    Mutant(
+        "on PostgreSQL a human's act does not look whether the job is still as it was seen",
+        ("I7",),
+        (Change("store/postgres/acts.py", "if live.token != token or not _allowed", "if not _allowed"),),
+        tests=contract_on_postgres("seen or act"),
+    ),
+    Mutant(
+        "on PostgreSQL repeat is lost when a dead job is revived",
+        ("I16",),
+        (Change("store/postgres/sql/revive_dead.sql", "r.token, j.repeat,", "r.token, 0,"),),
+        tests=contract_on_postgres("revived"),
+    ),
+    Mutant(
+        "on PostgreSQL upkeep does not look again before it lapses",
+        ("I9",),
+        (Change("store/postgres/keeping.py", "if live.worker not in alive]", "if live.worker is not None]"),),
+        tests=contract_on_postgres("lapse or lease"),
+    ),
+    Mutant(
+        "on PostgreSQL a dead head lets its key go on",
+        ("I17",),
+        (Change("store/postgres/writing.py", "if live.skip_dead or live.okey is None:", "if live is not None:"),),
+        tests=contract_on_postgres("dead"),
     ),
 )
 

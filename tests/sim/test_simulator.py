@@ -16,6 +16,7 @@ OPERATIONS = 100_000
 ON_POSTGRES = 1_500
 
 PINNED = {
+    3171: "a look for claims that were not answered failed, was not made again, and the job ran for ever",
     1345: "a job that was handed over after its lapse was not counted for the limit of its queue",
     13: "an error of the store while a drain winds down was not told to upkeep, which lapsed too early",
 }

@@ -109,3 +109,27 @@ def test_a_worker_that_is_stopped_right_then_gives_it_back_before_it_goes(store,
     assert states(store, "job") == {"waiting"}
     assert [line.event for line in store.get("job").history] == [Event.DEFER]
     assert [claim.suspect for claim in claimed(store)] == [False]
+
+
+def test_a_look_that_fails_is_made_again_also_when_it_was_to_be_the_last(store):
+    """The store was away for so long that nothing can be carried out any more; what was must still go back."""
+    put(store, "job")
+    mute = Mute(store, late=False)
+    worker = a_worker(mute, {"task": sync(lambda run: None)})
+    look, failures = mute.held, iter([True, True, True])
+
+    def fails_at_first(worker_id: int) -> tuple[Claim, ...]:
+        if next(failures, False):
+            worker._unsure_until = 0.0
+            raise StoreUnavailable("away")
+        return look(worker_id)
+
+    mute.held = fails_at_first
+    thread = threading.Thread(target=worker.run)
+    thread.start()
+    try:
+        until(lambda: states(store, "job") == {"done"})
+    finally:
+        worker.stop()
+        thread.join(10)
+    assert [line.event for line in store.get("job").history] == [Event.DEFER, Event.FINISH]

@@ -208,9 +208,9 @@ class Worker:
         now = time.monotonic()
         if now < self._look_for_unseen:
             return
-        self._look_for_unseen = now + LONGEST_WAIT if now < self._unsure_until else float("inf")
         known = self._held.keys() | {(one.claim.seq, one.claim.token) for one in self._unwritten}
         unseen = [one for one in self._store.held(self._lease.worker) if (one.seq, one.token) not in known]
+        self._look_for_unseen = now + LONGEST_WAIT if now < self._unsure_until else float("inf")
         for claim in unseen:
             outcome = released("its claim was not answered", begun=False)
             self._unwritten.append(conclude(claim, outcome, Rules(), claim.claimed_at, 0.0))
