@@ -142,14 +142,14 @@ class Scan:
                 self._remember_sweep(0.0)
                 break
             room = self.wanted.free - self.risky - sum(1 for row in (*skip, *found) if row.repeat)
-            limit = want - len(found) + len(taken)
+            limit = MAX_PARKED - parked if parked else want - len(found) + len(taken)
             took, rows = self._look(lane, after, (least, most if room > 0 else 0), limit)
             if after is begin and room > 0 and (least, most) == (0, ANY_REPEAT):
                 self._marks.keep(lane, begin, rows[0].place if rows else (self.now, 1), took, len(rows))
-            chosen = _within(room, [row for row in rows if row.seq not in taken], want - len(found))
-            leading = self._leading(chosen)
-            parked += len(chosen) - len(leading)
-            found += leading
+            fresh = [row for row in rows if row.seq not in taken]
+            leading = self._leading(fresh)
+            parked += len(fresh) - len(leading)
+            found += _within(room, leading, want - len(found))
             if len(rows) < limit:
                 self._remember_sweep(self._marks.left(lane))
                 break
