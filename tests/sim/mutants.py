@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "treppe"
 SIM = ("-m", "tests.sim", "--processes", "1", "--operations")
 OPERATIONS = 150_000
-PATIENCE = 900.0
+PATIENCE = 3600.0
 
 SETTLING, SQL = "store/sqlite/settling.py", "store/sqlite/sql"
 PG_SETTLING = "store/postgres/settling.py"
@@ -44,6 +44,8 @@ class Mutant(NamedTuple):
     changes: tuple[Change, ...]
     tests: tuple[str, ...] = ()
     quick: bool = False  # noticed within seconds: part of the gate
+    seed: int = 1  # of the first world
+    store: str = "sqlite"
 
 
 def contract(theme: str) -> tuple[str, ...]:
@@ -263,6 +265,7 @@ MUTANTS = (
                 '        self._look_for_unseen = float("inf")\n        known = self._held.keys() |',
             ),
         ),
+        seed=3171,
     ),
     Mutant(
         "trouble while winding down is not told to upkeep",
@@ -297,7 +300,7 @@ MUTANTS = (
         "on PostgreSQL a human's act does not look whether the job is still as it was seen",
         ("I7",),
         (Change("store/postgres/acts.py", "if live.token != token or not _allowed", "if not _allowed"),),
-        tests=contract_on_postgres("seen or act"),
+        tests=contract_on_postgres("seen"),
     ),
     Mutant(
         "on PostgreSQL repeat is lost when a dead job is revived",
@@ -309,7 +312,7 @@ MUTANTS = (
         "on PostgreSQL upkeep does not look again before it lapses",
         ("I9",),
         (Change("store/postgres/keeping.py", "if live.worker not in alive]", "if live.worker is not None]"),),
-        tests=contract_on_postgres("lapse or lease"),
+        store="postgres",
     ),
     Mutant(
         "on PostgreSQL a dead head lets its key go on",
@@ -359,7 +362,7 @@ def judge(mutant: Mutant, operations: int = OPERATIONS) -> Verdict:
             done = run(folder, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *mutant.tests)
             caught, by = done.returncode == 1, " ".join(mutant.tests)
         else:
-            done = run(folder, *SIM, str(operations))
+            done = run(folder, *SIM, str(operations), "--seed", str(mutant.seed), "--store", mutant.store)
             named = re.findall(r"^seed \d+: (I\d+) is broken", done.stdout, re.MULTILINE)
             caught, by = (
                 bool(set(named) & set(mutant.promises)),

@@ -142,7 +142,7 @@ class Acts(Contract):
         assert (job.charged, job.crashes, job.claims, job.run_at) == (0, 0, 0, clock())
         assert job.expires_at == clock() + 1000
         again = claim_one(store)
-        assert (again.claims, again.charged, again.attempts) == (1, 0, 3)
+        assert (again.claims, again.charged, again.attempts, again.repeat) == (1, 0, 3, Repeat.ASK)
         assert again.token > taken.token
 
     def test_a_revived_job_has_its_crashes_back(self, store: Store) -> None:
