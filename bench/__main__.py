@@ -95,7 +95,7 @@ def _measure_all(
         if keep:
             keep.write_bytes(report.as_json(machine, scale, all_measured))
         if draw:
-            draw.write_text(plot.as_svg(all_measured, heading.splitlines()[0]), "utf-8")
+            draw.write_text(plot.as_svg(all_measured, heading.partition(";")[0]), "utf-8")
     return all_measured
 
 

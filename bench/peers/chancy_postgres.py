@@ -19,7 +19,7 @@ class Peer(AsyncQueue):
     variants: ClassVar = {
         "async_500": Variant(
             "Chancy",
-            "AsyncExecutor, concurrency=500, uvloop, default plugins; bulk of 1,000",
+            "AsyncExecutor, concurrency=500, eager_polling, uvloop, default plugins; bulk of 1,000",
             most=20_000,
             grows_to=100_000,
         )
@@ -42,7 +42,8 @@ class Peer(AsyncQueue):
 
         async with self._chancy:
             await self._chancy.migrate()
-            await self._chancy.declare(Queue("bench", concurrency=500, executor=Chancy.Executor.Async))
+            fetching = {"concurrency": 500, "polling_interval": 1, "eager_polling": True}
+            await self._chancy.declare(Queue("bench", executor=Chancy.Executor.Async, **fetching))
 
     async def enter(self) -> None:
         await self._chancy.pool.open()
