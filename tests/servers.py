@@ -104,6 +104,21 @@ class Server:
         """Remove a database, whoever is still connected."""
         self.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
 
+    def empty(self, name: str) -> None:
+        """Take everything out of Treppe's tables: a tenth of the cost of a new database."""
+        with psycopg.connect(self.socket_url(name), autocommit=True) as connection:
+            tables = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'treppe'").fetchall()
+            names = ", ".join(f"treppe.{table}" for (table,) in tables if table != "schema")
+            connection.execute("SET lock_timeout = '2s'")
+            try:
+                connection.execute(f"TRUNCATE {names} RESTART IDENTITY")
+            except psycopg.errors.LockNotAvailable:  # a killed process's session has not noticed yet
+                connection.execute(
+                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                    "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+                )
+                connection.execute(f"TRUNCATE {names} RESTART IDENTITY")
+
     def _answers(self) -> bool:
         assert self._process is not None
         assert self._process.poll() is None, (self.folder / "log").read_text()
@@ -259,6 +274,12 @@ def treppe_url(postgres18: Server) -> Iterator[str]:
     name = postgres18.create(migrated(postgres18))
     yield postgres18.socket_url(name)
     postgres18.drop(name)
+
+
+@functools.cache
+def shared(server: Server) -> str:
+    """A database with Treppe's tables for tests that empty it when they are done; one per server."""
+    return server.create(migrated(server))
 
 
 @functools.cache

@@ -8,22 +8,22 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from tests.servers import Bouncer, Server, migrated
+from tests.servers import Bouncer, Server, shared
 from treppe.store.postgres import PostgresStore
 from treppe.testing.contract import Opener, StoreContract
 
 
 class OnPostgres(StoreContract):
-    """A database of its own for each test: a copy of one with tables."""
+    """One database for all tests, emptied after each."""
 
     __test__ = False
 
     @pytest.fixture(autouse=True)
     def database(self, server: Server) -> Iterator[None]:
         self.server = server
-        self.name = server.create(migrated(server))
+        self.name = shared(server)
         yield
-        server.drop(self.name)
+        server.empty(self.name)
 
     def url(self) -> str:
         return self.server.socket_url(self.name)
