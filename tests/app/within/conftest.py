@@ -70,7 +70,7 @@ def other_url(postgres18: Server, shop_template: str) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def postgres_shop(postgres18: Server, shop_template: str) -> Iterator[Shop]:
-    """One for all tests, and a store whose connections are open already: a database for each would cost minutes."""
+    """One for all tests: a database for each would cost minutes."""
     name = postgres18.create(shop_template)
     app = Treppe(PostgresStore(postgres18.socket_url(name)))
     yield Shop(postgres18.socket_url(name), app)
@@ -81,6 +81,7 @@ def postgres_shop(postgres18: Server, shop_template: str) -> Iterator[Shop]:
 @pytest.fixture
 def on_postgres(postgres_shop: Shop) -> Iterator[Shop]:
     yield postgres_shop
+    postgres_shop.app.close()
     with psycopg.connect(postgres_shop.url, options="-c lock_timeout=10s") as connection:
         tables = connection.execute(
             "SELECT format('%I.%I', schemaname, tablename) FROM pg_tables"

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 
 import asyncpg
@@ -19,8 +20,8 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column, scop
 
 from tests.app.within.conftest import Shop
 from tests.app.within.drivers import AsyncPg, Django, Driver, Psycopg, Psycopg2, play, sqlalchemy_url
-from tests.servers import Bouncer, Server, migrated
-from treppe import Conflict, StoreError, Treppe, Unsupported
+from tests.servers import Bouncer, Server, free_port, migrated, wait_until
+from treppe import Conflict, StoreError, StoreUnavailable, Treppe, Unsupported
 from treppe.store.postgres import PostgresStore
 
 AUTOCOMMIT = "this connection is in autocommit: the job would commit alone"
@@ -507,3 +508,113 @@ def test_postgresql_15(postgres15: Server, kind):
     assert shop.jobs() == 1
     app.close()
     postgres15.drop(name)
+
+
+# An app of its own
+
+
+def test_the_very_first_job_may_be_one_of_a_transaction(postgres_url: str):
+    """The tables are made by then, outside of it."""
+    app = Treppe(postgres_url)
+    first = app.task(name="first")(lambda: None)
+    with psycopg.connect(postgres_url) as connection:
+        first.using(id="gone", within=connection).enqueue()
+        connection.rollback()
+        first.using(id="kept", within=connection).enqueue()
+    assert app.store.backlog().accepted == 1
+    app.close()
+
+
+def test_async_the_very_first_job_may_be_one_of_a_transaction(postgres_url: str):
+    app = Treppe(postgres_url)
+    first = app.task(name="first")(lambda: None)
+
+    async def story():
+        async with await psycopg.AsyncConnection.connect(postgres_url) as connection:
+            await first.using(within=connection).aenqueue()
+
+    asyncio.run(story())
+    assert app.store.backlog().accepted == 1
+    app.close()
+
+
+def test_a_store_that_does_not_answer_leaves_the_transaction_usable(on_postgres: Shop):
+    away = PostgresStore(f"postgresql://postgres@127.0.0.1:{free_port()}/shop")
+    with psycopg.connect(on_postgres.url) as connection:
+        connection.execute("INSERT INTO orders (name) VALUES ('Ada')")
+        with on_postgres.app.instead(away), pytest.raises(StoreUnavailable):
+            on_postgres.mail.using(within=connection).enqueue("ada")
+    assert on_postgres.both() == (1, 0)
+    away.close()
+
+
+# Several transactions at once
+
+
+@pytest.mark.parametrize("commits", [True, False])
+def test_of_two_transactions_with_one_id_the_second_waits_for_the_first(on_postgres: Shop, commits):
+    with psycopg.connect(on_postgres.url) as first, psycopg.connect(on_postgres.url) as second:
+        on_postgres.mail.using(id="mail:1", within=first).enqueue("ada")
+        with ThreadPoolExecutor(1) as thread:
+            waiting = thread.submit(on_postgres.mail.using(id="mail:1", within=second).enqueue, "ada")
+            wait_until(lambda: waits(first, second), "the second transaction waits")
+            first.commit() if commits else first.rollback()
+            assert waiting.result(10).duplicate is commits
+    assert on_postgres.jobs() == 1
+
+
+def test_a_deadlock_is_the_drivers_own_error(on_postgres: Shop):
+    """By the order of the caller's own calls; of many jobs in one call the order is always the same."""
+    with psycopg.connect(on_postgres.url) as first, psycopg.connect(on_postgres.url) as second:
+        on_postgres.mail.using(id="a", within=first).enqueue("ada")
+        on_postgres.mail.using(id="b", within=second).enqueue("ada")
+        with ThreadPoolExecutor(1) as thread:
+            crossing = thread.submit(on_postgres.mail.using(id="b", within=first).enqueue, "ada")
+            wait_until(lambda: crossing.done() or waits(second, first), "the first transaction waits")
+            ends = [caught(lambda: on_postgres.mail.using(id="a", within=second).enqueue("ada"))]
+            if ends[0] is not None:
+                second.rollback()
+            ends.append(crossing.exception(10))
+        assert [type(end) for end in ends if end is not None] == [psycopg.errors.DeadlockDetected]
+        first.rollback()
+        second.rollback()
+
+
+def test_many_jobs_in_one_call_never_deadlock(on_postgres: Shop):
+    jobs = [on_postgres.mail.using(id=f"mail:{n:03}").prepare("ada") for n in range(200)]
+
+    def call(order: int) -> int:
+        with psycopg.connect(on_postgres.url) as connection:
+            placed = on_postgres.app.enqueue_many(jobs[:: 1 if order % 2 else -1], within=connection)
+        return sum(not one.duplicate for one in placed)
+
+    with ThreadPoolExecutor(4) as threads:
+        assert sum(threads.map(call, range(12))) == 200
+    assert on_postgres.jobs() == 200
+
+
+def test_a_word_that_was_rolled_back_does_not_silence_the_next(on_postgres: Shop):
+    """Two transactions within milliseconds: the first one told nobody."""
+    with psycopg.connect(on_postgres.url, autocommit=True) as ear, psycopg.connect(on_postgres.url) as connection:
+        ear.execute("LISTEN treppe")
+        for n in range(5):
+            on_postgres.mail.using(id=f"mail:{n}", within=connection).enqueue("ada")
+            connection.rollback()
+            on_postgres.mail.using(id=f"mail:{n}", within=connection).enqueue("ada")
+            connection.commit()
+            assert len(list(ear.notifies(timeout=10, stop_after=1))) == 1
+
+
+def waits(other: psycopg.Connection, waiting: psycopg.Connection) -> bool:
+    """Does one transaction wait for a lock of another's?"""
+    with psycopg.connect(other.info.dsn) as look:
+        blocking = look.execute("SELECT pg_blocking_pids(%s)", (waiting.info.backend_pid,)).fetchone()
+    return other.info.backend_pid in blocking[0]
+
+
+def caught(call) -> Exception | None:
+    try:
+        call()
+    except Exception as error:
+        return error
+    return None
