@@ -12,6 +12,7 @@
     ├── Refused                a token or state did not match; nothing was changed
     └── StoreError             trouble with the store
         ├── StoreUnavailable   it may work again by itself: busy, restarting, disk full
+        │   └── StoreBusy      somebody else's open transaction is in the way of this call alone
         └── SchemaMismatch     the store was made by another version
 """
 
@@ -82,6 +83,10 @@ class StoreError(TreppeError):
 
 class StoreUnavailable(StoreError):
     """The store does not answer right now; the same call may work later."""
+
+
+class StoreBusy(StoreUnavailable):
+    """Somebody else's open transaction is in the way, of this call alone: it holds one of its ids, or a row."""
 
 
 class SchemaMismatch(StoreError):

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Final
 
-from treppe.errors import SchemaMismatch, StoreUnavailable
+from treppe.errors import SchemaMismatch, StoreBusy, StoreUnavailable
 from treppe.intake.putting import Intake
 from treppe.job import NewEvent, NewJob
 from treppe.store.protocol import Put
@@ -173,9 +173,9 @@ class Batcher:
         """One call for all; where it fails, halves of them, until the one at fault stands alone."""
         try:
             return _shared_out(batch, self._intake.store.put(*_together(batch)))
-        except (StoreUnavailable, SchemaMismatch) as error:
-            return [(entry, _for_each(error)) for entry in batch]
         except Exception as error:
+            if isinstance(error, StoreUnavailable | SchemaMismatch) and not isinstance(error, StoreBusy):
+                return [(entry, _for_each(error)) for entry in batch]
             if len(batch) == 1:
                 return [(batch[0], error)]
             half = len(batch) // 2

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import Any, Final
 
 from treppe.config import Destination
-from treppe.errors import Conflict, InvalidJob, Unsupported
+from treppe.errors import Conflict, InvalidJob, StoreBusy, Unsupported
 from treppe.intake.rules import EVENT_RULES, JOB_RULES, obey, shown
 from treppe.job import NewEvent, NewJob, Repeat
 from treppe.store.protocol import Plan, Put, Store
 
 MAX_PUT: Final = 10_000
 """No put holds more jobs and events than this. A put is all or nothing, so it is never cut into pieces."""
+
+PATIENCE: Final = 10.0
+"""Seconds."""
 
 MAX_PAYLOAD: Final = 256 * 1024
 """A job's own payload has at most so many bytes, if nothing else is said. Large things belong in a file or a bucket."""
@@ -29,9 +33,16 @@ class Intake:
         """Store all of it or nothing; return once it is on disk.
 
         Raises InvalidJob before anything is stored. A taken id raises nothing: see :func:`raise_conflicts`.
+        StoreBusy when somebody's open transaction holds one of the ids for longer than 10 seconds.
         """
         self.check(jobs, events)
-        return self.store.put(jobs, events)
+        until = time.monotonic() + PATIENCE
+        while True:
+            try:
+                return self.store.put(jobs, events)
+            except StoreBusy:
+                if time.monotonic() > until:
+                    raise
 
     def plan(self, jobs: Sequence[NewJob]) -> Plan:
         """The same as statements for the caller's own transaction; Unsupported where the store has none."""

@@ -6,30 +6,30 @@ import select
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
-from struct import Struct
 from typing import Any
 
 import psycopg
 from psycopg import errors as pg
-from psycopg.adapt import AdaptersMap, Dumper
+from psycopg.adapt import AdaptersMap
 from psycopg.conninfo import conninfo_to_dict
-from psycopg.pq import Format
-from psycopg.types.array import ListBinaryDumper
 from psycopg.types.bool import BoolBinaryDumper
 from psycopg.types.numeric import FloatBinaryDumper, Int8BinaryDumper
 from psycopg.types.string import BytesBinaryDumper, StrBinaryDumper
 
-from treppe.errors import StoreError, StoreUnavailable, TreppeError
+from treppe.errors import StoreBusy, StoreError, StoreUnavailable, TreppeError
+from treppe.store.postgres.arrays import ListDumper
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
 OLDEST = 150_000
 APPLICATION = "treppe"
-STATEMENT, LOCK, IDLE = 30_000, 10_000, 60_000  # milliseconds
-SETTINGS = {
-    "statement_timeout": STATEMENT,
-    "lock_timeout": LOCK,
-    "idle_in_transaction_session_timeout": IDLE,
+TIMES = {"statement_timeout": 30_000, "lock_timeout": 10_000, "idle_in_transaction_session_timeout": 60_000}
+"""Milliseconds."""
+
+LIMITS = "SELECT " + ", ".join(f"set_config('{name}', '{milliseconds}', true)" for name, milliseconds in TIMES.items())
+"""Behind a pooler, which takes no settings from who connects, every transaction limits itself."""
+
+SETTINGS = TIMES | {
     "jit": "off",
     **{f"enable_{way}": "off" for way in ("seqscan", "bitmapscan", "mergejoin", "sort")},
 }
@@ -55,11 +55,6 @@ NETWORK = {  # psycopg's defaults hang for minutes on a half-open connection
 MAX_PREPARED = 300
 
 
-class Numbers(list[int]):
-    """An array of bigint, all of them there: written in one step instead of one by one."""
-
-
-
 def connect(url: str) -> Connection:
     """A new connection in autocommit: transactions are begun by statements."""
     given = conninfo_to_dict(url)
@@ -75,16 +70,14 @@ def connect(url: str) -> Connection:
         version = connection.info.server_version // 10_000
         connection.close()
         raise StoreError(f"{shown(url)}: PostgreSQL {version} is too old: Treppe needs 15 or newer")
-    if is_pooled(connection):
+    if _is_passed_on(connection):
         connection.prepare_threshold = None  # the next statement may run on another server process
     return connection
 
 
 def is_pooled(connection: Connection) -> bool:
-    """True behind a pooler such as PgBouncer: the server process is not the one that we were promised."""
-    with connection.cursor() as cursor:
-        row = cursor.execute("SELECT pg_backend_pid()").fetchone()
-    return row is None or row[0] != connection.info.backend_pid
+    """True for a connection of :func:`connect` that goes through a pooler such as PgBouncer."""
+    return connection.prepare_threshold is None
 
 
 def is_usable(connection: Connection) -> bool:
@@ -120,28 +113,18 @@ def shown(url: str) -> str:
     return f"postgresql://{who}{where}/{given.get('dbname', '')}"
 
 
+def _is_passed_on(connection: Connection) -> bool:
+    """True when the server process is not the one that we were promised."""
+    row = connection.execute("SELECT pg_backend_pid()").fetchone()
+    return row is None or row[0] != connection.info.backend_pid
+
+
 def _open(wanted: dict[str, Any]) -> Connection:
     connection = psycopg.Connection.connect(
         autocommit=True, cursor_factory=psycopg.RawCursor, context=_types(), **wanted
     )
     connection.prepared_max = MAX_PREPARED
     return connection
-
-
-class _NumbersDumper(Dumper):
-    format = Format.BINARY
-    oid = 1016  # bigint[]
-
-    def dump(self, obj: Numbers) -> bytes:
-        cells = [8] * (2 * len(obj))
-        cells[1::2] = obj
-        return _array_of(len(obj)).pack(1 if obj else 0, 0, 20, *((len(obj), 1) if obj else ()), *cells)
-
-
-@cache
-def _array_of(n: int) -> Struct:
-    """Dimensions, no nulls, type; length and first index; then each cell's size and value."""
-    return Struct("!iii" + ("ii" if n else "") + "iq" * n)
 
 
 @cache
@@ -154,8 +137,7 @@ def _types() -> AdaptersMap:
         (str, StrBinaryDumper),
         (bytes, BytesBinaryDumper),
         (bool, BoolBinaryDumper),
-        (list, ListBinaryDumper),
-        (Numbers, _NumbersDumper),
+        (list, ListDumper),
     ):
         types.register_dumper(cls, dumper)
     return types
@@ -166,6 +148,8 @@ def _translated(url: str, error: psycopg.Error) -> StoreError:
     where = shown(url)
     if isinstance(error, (pg.UndefinedTable, pg.InvalidSchemaName, pg.UndefinedColumn, pg.UndefinedFunction)):
         return StoreError(f"{where}: {text}. Run: treppe migrate")
+    if isinstance(error, pg.LockNotAvailable):
+        return StoreBusy(f"{where}: another transaction is in the way. Try again when it has ended ({text})")
     if _may_pass(error):
         return StoreUnavailable(f"{where}: {text}")
     return StoreError(f"{where}: {text}")

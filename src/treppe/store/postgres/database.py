@@ -21,7 +21,7 @@ from psycopg import errors as pg
 from psycopg.pq import TransactionStatus
 
 from treppe.errors import StoreUnavailable
-from treppe.store.postgres.connecting import Connection, connect, is_usable, translated
+from treppe.store.postgres.connecting import LIMITS, Connection, connect, is_pooled, is_usable, translated
 
 T = TypeVar("T")
 Row = tuple[Any, ...]
@@ -57,6 +57,11 @@ class Tx:
     def rows(self, sql: str, params: Sequence[Any] = ()) -> list[Row]:
         """All rows of a statement."""
         return self._execute(sql, params).fetchall()
+
+    def answer(self, sql: str, params: Sequence[Any] = ()) -> list[Row]:
+        """All rows of a statement that may have none to give."""
+        cursor = self._execute(sql, params)
+        return cursor.fetchall() if cursor.description else []
 
     def run(self, sql: str, params: Sequence[Any] = ()) -> int:
         """How many rows a statement touched."""
@@ -109,7 +114,12 @@ class Tx:
     def _begin_it(self) -> None:
         if self._begin is not None:
             begin, self._begin = self._begin, None
-            self._connection.execute(begin)
+            if is_pooled(self._connection):
+                with self._connection.pipeline():
+                    self._connection.execute(begin)
+                    self._connection.execute(LIMITS)
+            else:
+                self._connection.execute(begin)
 
     def _timed(self, sql: str) -> str:
         return timed(sql, self._clock)
@@ -252,6 +262,8 @@ class Database:
         return result
 
     def _one(self, connection: Connection, sql: str, params: Sequence[Any]) -> list[Row]:
+        if is_pooled(connection):  # nothing limits how long it takes, but a transaction that says so
+            return self._transact(connection, BEGIN, lambda tx: tx.answer(sql, params))
         cursor = connection.cursor(binary=True).execute(timed(sql, self.clock), params)
         return cursor.fetchall() if cursor.description else []
 

@@ -20,9 +20,7 @@ from treppe.store.protocol import Plan, Put, Statement
 REPEATS = (Repeat.SAFE, Repeat.LOOK, Repeat.ASK)
 REPEAT_CODE = {repeat: code for code, repeat in enumerate(REPEATS)}
 
-PATIENCE = (
-    "200ms"  # below deadlock_timeout: a batch gives up before the server picks somebody else's transaction to fail
-)
+PATIENCE = "200ms"  # below deadlock_timeout: we give up before the server picks somebody else's transaction to fail
 MOST_ROUNDS = 5
 
 Run = Callable[[str, Sequence[Any]], list[Row]]
@@ -64,7 +62,7 @@ def carry_out(plan: Plan, run: Run) -> Put:
 
 
 def _place_all(jobs: Sequence[NewJob], wake: str | None) -> Plan:
-    return Put(tuple((yield from _place(jobs, PATIENCE if len(jobs) > 1 else None, wake))))
+    return Put(tuple((yield from _place(jobs, PATIENCE, wake))))
 
 
 def _place(jobs: Sequence[NewJob], patience: str | None, wake: str | None) -> Asking:
@@ -117,8 +115,7 @@ def _place_with_events(
         [places.get(job.event, 0) if job.event else 0 for job in jobs],
         [kept.get(job.event) if job.event else None for job in jobs],
     )
-    patience = PATIENCE if len(jobs) + len(events) > 1 else None
-    rows = yield SQL["put_events"], (patience, wake, *_event_columns(events), *_columns(jobs), *of)
+    rows = yield SQL["put_events"], (PATIENCE, wake, *_event_columns(events), *_columns(jobs), *of)
     placed = {id: seq for what, seq, id, _ in rows if what == "job"}
     new_events = {n: seq for what, seq, _, n in rows if what == "event"}
     repeated = {name for name, n in places.items() if n not in new_events}
