@@ -65,3 +65,8 @@ def test_the_server_reads_them(kind, shape, postgres18):
         connection.adapters.register_dumper(list, ListDumper)
         [[read]] = connection.execute(f"SELECT $1::{kind}[]", (values,)).fetchall()
     assert read == values
+
+
+def test_what_no_array_can_hold_is_refused_as_the_driver_refuses_it():
+    with pytest.raises(psycopg.ProgrammingError, match="object"):
+        dumped([object()], ListDumper)

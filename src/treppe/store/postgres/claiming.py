@@ -14,7 +14,6 @@ from collections.abc import Sequence
 
 from treppe.job import Grant, Settlement
 from treppe.store.postgres.claims import Claims
-from treppe.store.postgres.connecting import Numbers
 from treppe.store.postgres.database import SQL, Database, Row, Tx
 from treppe.store.postgres.pacing import AHEAD, Known, ask, free_slots, keep_flow, known
 from treppe.store.postgres.putting import REPEATS
@@ -252,8 +251,8 @@ class _Turn:
             return 0
         grant = grant or Grant(len(rows))
         slotted = grant.slots is not None
-        seqs = Numbers(row.seq for row in rows)
-        keyed = Numbers(row.seq for row in rows if row.okey is not None)
+        seqs = [row.seq for row in rows]
+        keyed = [row.seq for row in rows if row.okey is not None]
         with self.tx.pipeline():
             if slotted:
                 self.tx.send(SQL["slot_take"], (queue, free_slots(used or set(), len(rows)), seqs))

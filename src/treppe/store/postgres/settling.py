@@ -13,7 +13,6 @@ import msgspec
 
 from treppe.errors import IllegalTransition
 from treppe.job import Event, Kind, Report, Settlement, State, When, advance
-from treppe.store.postgres.connecting import Numbers
 from treppe.store.postgres.database import SQL, Tx
 from treppe.store.postgres.writing import (
     CRASHED,
@@ -53,7 +52,7 @@ class Settling:
         self._ended = []
         if silent:
             fences = columns(sorted(_fence(s) for s in silent))
-            self._ended.append(tx.send(SQL["settle_finish"], [Numbers(column) for column in fences]))
+            self._ended.append(tx.send(SQL["settle_finish"], fences))
         if told:
             self._ended.append(tx.send(SQL["settle_told"], columns(sorted(_telling(s) for s in told))))
         queues = sorted({s.claim.queue for s in settlements if s.report is not None})
