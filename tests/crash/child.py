@@ -5,7 +5,6 @@
 
 import os
 import signal
-import sqlite3
 import sys
 
 from treppe.job import Event, Kind, NewEvent, NewJob, Outcome, Settlement
@@ -26,13 +25,12 @@ def main(path: str, fatal: int) -> None:
         if seen[0] == fatal:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    class Traced(sqlite3.Connection):
+    class Traced(database.CONNECTION):
         def __init__(self, *args: object, **kwargs: object) -> None:
             super().__init__(*args, **kwargs)
             self.set_trace_callback(count)
 
-    connect = sqlite3.connect
-    database.sqlite3.connect = lambda *args, **kwargs: connect(*args, **kwargs, factory=Traced)
+    database.CONNECTION = Traced
     accept_and_work(SQLiteStore(path))
     say(f"statements {seen[0]}")
 

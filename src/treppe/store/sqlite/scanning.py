@@ -29,7 +29,7 @@ class Marks:
 
     A scan that had to walk far (a backlog of tasks nobody here knows) leaves a mark, and the next ones begin
     there; a full sweep finds what appeared behind it, at most every twenty times as long as the sweep took. A
-    scan that is quick leaves none, so on a healthy store there are no marks.
+    scan that is quick, or walked past nothing, leaves none: on a healthy store there are no marks.
     """
 
     def __init__(self) -> None:
@@ -49,10 +49,9 @@ class Marks:
         return max(0.0, until - time.perf_counter()) if until else None
 
     def keep(self, lane: Lane, place: Place, took: float) -> None:
-        """Remember where the first row was found, if finding it took long."""
-        if took > QUICK:
-            until = time.perf_counter() + max(1.0, 20 * took)
-            self._places[lane] = (place, self._places.get(lane, (place, until))[1])
+        """Remember where the first row was found."""
+        until = time.perf_counter() + max(1.0, 20 * took)
+        self._places[lane] = (place, self._places.get(lane, (place, until))[1])
 
 
 class Scan:
@@ -109,9 +108,9 @@ class Scan:
             began = time.perf_counter()
             ask = (queue, band, self.now, *after, self.tasks, most, least, limit)
             rows = self.db.execute(SQL["due_select"], ask).fetchall()
-            if most == len(REPEATS) - 1:
-                place = (rows[0][RUN_AT], rows[0][SEQ] - 1) if rows else (self.now, 0)
-                self._marks.keep(lane, place, time.perf_counter() - began)
+            took = time.perf_counter() - began
+            if took > QUICK and most == len(REPEATS) - 1:
+                self._keep_mark(lane, rows, took)
             for row in rows:
                 after = (row[RUN_AT], row[SEQ])
                 if row[SEQ] in taken or len(found) >= want or (row[REPEAT] and risky >= self.wanted.free):
@@ -126,6 +125,12 @@ class Scan:
                 self._remember_sweep(self._marks.left(lane))
                 break
         return found
+
+    def _keep_mark(self, lane: Lane, rows: list[Row], took: float) -> None:
+        place = (rows[0][RUN_AT], rows[0][SEQ] - 1) if rows else (self.now, 0)
+        first = self.db.execute(SQL["due_first"], lane[:2]).fetchone()
+        if first is not None and first <= place:  # else it was the machine that was slow
+            self._marks.keep(lane, place, took)
 
     def _remember_sweep(self, left: float | None) -> None:
         if left is not None:
