@@ -348,10 +348,11 @@ class Django(Driver):
             return cursor.fetchone()[0]
 
     async def savepoint(self) -> None:
-        self.saved = transaction.savepoint(using="shop")
+        self.nested = transaction.atomic(using="shop")
+        self.nested.__enter__()
 
     async def back_to_savepoint(self) -> None:
-        transaction.savepoint_rollback(self.saved, using="shop")
+        self.nested.__exit__(KeyError, KeyError("an accident"), None)
 
     async def commit(self) -> None:
         self.atomic.__exit__(None, None, None)

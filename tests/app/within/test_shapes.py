@@ -593,18 +593,6 @@ def test_many_jobs_in_one_call_never_deadlock(on_postgres: Shop):
     assert on_postgres.jobs() == 200
 
 
-def test_a_word_that_was_rolled_back_does_not_silence_the_next(on_postgres: Shop):
-    """Two transactions within milliseconds: the first one told nobody."""
-    with psycopg.connect(on_postgres.url, autocommit=True) as ear, psycopg.connect(on_postgres.url) as connection:
-        ear.execute("LISTEN treppe")
-        for n in range(5):
-            on_postgres.mail.using(id=f"mail:{n}", within=connection).enqueue("ada")
-            connection.rollback()
-            on_postgres.mail.using(id=f"mail:{n}", within=connection).enqueue("ada")
-            connection.commit()
-            assert len(list(ear.notifies(timeout=10, stop_after=1))) == 1
-
-
 def waits(other: psycopg.Connection, waiting: psycopg.Connection) -> bool:
     """Does one transaction wait for a lock of another's?"""
     with psycopg.connect(other.info.dsn) as look:
