@@ -268,6 +268,12 @@ MUTANTS = (
         seed=3171,
     ),
     Mutant(
+        "what is handed over after its lapse is not counted for the limit",
+        ("I19",),
+        (Change(SETTLING, "if slotted and not live.slotted:", "if False:"),),
+        seed=1345,
+    ),
+    Mutant(
         "trouble while winding down is not told to upkeep",
         ("I9",),
         (

@@ -9,7 +9,7 @@ from tests.sim import history
 from tests.sim.scenario import KEYED, NARROW, RATED
 from treppe.config import DAY
 from treppe.errors import StoreError
-from treppe.job import Event, Job, NewEvent, NewJob, Repeat, State
+from treppe.job import Claim, Event, Job, Kind, NewEvent, NewJob, Repeat, Settlement, State
 from treppe.policy.pace import decode, encode, pause, resume
 from treppe.store.protocol import Filter, Seen
 
@@ -192,6 +192,30 @@ class Person:
         flow, now = decode(value), self.world.clock()
         wanted = resume(flow, now) if flow.paused else pause(flow, self.name, now)
         self.link.journal.swap(name, value, encode(wanted) or None)
+
+
+class Remote:
+    """The other side of what was handed over: it confirms when it is done, sometimes before our own settle is written.
+
+    It carries the token that it was given, and tries again when it is not heard.
+    """
+
+    def __init__(self, world: World) -> None:
+        self.world, self.random = world, world.random
+        self.link = world.link(world.process("remote"))
+
+    def begin(self, claim: Claim) -> None:
+        """It has got the job of this claim."""
+        if self.random.random() < 0.7:
+            self.world.kernel.spawn(self.link._process, lambda: self._confirm(claim), "confirms")
+
+    def _confirm(self, claim: Claim) -> None:
+        self.world.kernel.sleep(self.random.choice((0.0, 0.01, 1.0, 10.0, 40.0)))
+        for _ in range(5):
+            with suppress(StoreError):
+                self.link.settle([Settlement(claim, Event.CONFIRM, Kind.ACT, counts=False)])
+                return
+            self.world.kernel.sleep(1.0)
 
 
 class Janitor:

@@ -35,6 +35,7 @@ class Scenario(msgspec.Struct, frozen=True):
     people: float  # human acts
     poison: float  # share of jobs that kill their worker
     short_lives: bool  # small expires and keep
+    confirms: bool  # who is handed a job tells when it is done
 
 
 def drawn(seed: int) -> Scenario:
@@ -60,6 +61,7 @@ def drawn(seed: int) -> Scenario:
         people=dice.choice((0.3, 1.0, 5.0)),
         poison=dice.choice((0.0, 0.0, 0.03)),
         short_lives=dice.random() < 0.5,
+        confirms=seed % 2 == 0,
     )
 
 

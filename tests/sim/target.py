@@ -6,6 +6,7 @@ Its answers go through the real ``delivery.verdict``.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from enum import StrEnum
 from typing import Any
 
@@ -40,6 +41,7 @@ class Target:
         self.broken: set[str] = set()  # jobs that it always fails with 500
         self.refused: set[str] = set()  # … and with 422
         self.hand_over: set[str] = set()  # … and for which a 2xx is not the end
+        self.on_hand_over: Callable[[Claim], object] = lambda claim: None
         self.calls = 0
         self._destination = Destination(name, f"https://{name}.example/in")
         self._kernel, self._entries = kernel, entries
@@ -59,6 +61,7 @@ class Target:
         self._kernel.sleep(self._way())
         outcome = judge(reply, self._destination, 0.0)
         if outcome.acted and claim.id in self.hand_over:
+            self.on_hand_over(claim)
             return Outcome(outcome.kind, acted=True, handed_over=True)
         return outcome
 

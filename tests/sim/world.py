@@ -19,7 +19,7 @@ from tests.sim.faults import Faults
 from tests.sim.kernel import Kernel, Process, Signal
 from tests.sim.link import Link
 from tests.sim.nemesis import Nemesis
-from tests.sim.people import Janitor, Person, Producer
+from tests.sim.people import Janitor, Person, Producer, Remote
 from tests.sim.places import Place
 from tests.sim.scenario import FREE, KEYED, NARROW, RATED, Scenario
 from tests.sim.standins import installed
@@ -122,6 +122,10 @@ class World:
             Producer(self, f"producer-{n}").begin()
         for name in ("anna", "bert"):
             Person(self, name).begin()
+        if scenario.confirms:
+            remote = Remote(self)
+            for target in self.targets.values():
+                target.on_hand_over = remote.begin
         Nemesis(self).begin()
 
     # Workers
