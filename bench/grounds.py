@@ -115,9 +115,11 @@ class PostgresGround:
     def place(self, contestant: str, like: str = "") -> Iterator[Place]:
         template = like.rpartition("/")[2] or self._prepare(contestant)
         database = self._create(template)
-        with fresh_folder() as folder:
-            yield Place(contestant, self.url(database), str(folder))
-        self.execute(f"DROP DATABASE {database} WITH (FORCE)")
+        try:
+            with fresh_folder() as folder:
+                yield Place(contestant, self.url(database), str(folder))
+        finally:
+            self.execute(f"DROP DATABASE {database} WITH (FORCE)")
 
     def settle_down(self, place: Place) -> None:
         """Statistics: without them the plans of some peers are a matter of luck."""
@@ -139,6 +141,10 @@ class PostgresGround:
         """How many there were."""
         oid = f"(SELECT oid FROM pg_database WHERE datname = '{place.where.rpartition('/')[2]}')"
         return int(self.execute(f"SELECT coalesce(sum(calls), 0) FROM pg_stat_statements WHERE dbid = {oid}")[0][0])
+
+    def written(self) -> int:
+        """Bytes of write-ahead log so far, of all databases."""
+        return int(self.execute("SELECT pg_current_wal_lsn() - '0/0'")[0][0])
 
     def execute(self, sql: str, url: str = "") -> list[tuple[Any, ...]]:
         """Run one statement; its rows."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -103,11 +104,13 @@ class Troubles:
 
     @contextmanager
     def noting(self, contestant: str) -> Iterator[None]:
-        """Note a :class:`Stuck` of this contestant and go on."""
+        """Note what went wrong with this contestant and go on."""
         try:
             yield
-        except Stuck as error:
-            self.of[contestant] = str(error)
+        except Exception as error:
+            if not isinstance(error, Stuck):
+                traceback.print_exc()
+            self.of[contestant] = str(error) or type(error).__name__
 
     def without(self, contestants: Sequence[str]) -> list[str]:
         """Those that are still in."""

@@ -41,7 +41,8 @@ def run(scale: Scale, ground: Ground) -> Measured:
     """Once with another worker there all the time, once with one that is started after the kill; then the peers."""
     measured, runs, troubles = Measured("crash", TITLE), scale.pick(scale.runs, 1), Troubles()
     for contestant in ours(ground.store):
-        for name, standby in (("another worker is there", True), ("one is started then", False)):
+        ways = {"another worker is there": True, "one is started then": False}
+        for name, standby in list(ways.items())[1 if scale.quick and ground.store != "sqlite" else 0 :]:
             seen = []
             with troubles.noting(contestant):
                 for turn in range(runs):

@@ -9,7 +9,7 @@ import msgspec
 
 from bench import peers
 from bench.figures import Figure, Measured, Scale, Target, rotated
-from bench.grounds import Ground
+from bench.grounds import Ground, PostgresGround
 from bench.ours import PREFIX
 from bench.processes import say
 from bench.roles import enqueue
@@ -22,12 +22,14 @@ BEST_PYTHON, GRAPHILE, RAW = Target("≥", 2.0), Target("≥", 0.95), Target("�
 
 
 class Run(msgspec.Struct):
-    """One run of one contestant. Rates are jobs a second; ``two`` is with two worker processes, where measured."""
+    """One run of one contestant. Rates are jobs a second; ``two`` is with two worker processes, and ``wal`` the bytes
+    that one job adds to the server's log from its claim to its end, where there is a server."""
 
     enqueued: float
     one_by_one: float
     done: Done
     two: Done | None = None
+    wal: float = 0.0
 
     @property
     def executed(self) -> float:
@@ -71,8 +73,11 @@ def one_run(ground: Ground, contestant: str, jobs: int, singles: int) -> Run:
         bulk = enqueue("fill", place.part(jobs - singles))
         one_by_one = enqueue("put", place.part(singles))
         ground.settle_down(place)
+        before = ground.written() if isinstance(ground, PostgresGround) else 0
         made = Run(bulk.per_second, one_by_one.per_second, carry_out(ground, place, jobs))
-    if ground.store != "sqlite":
+        after = ground.written() if isinstance(ground, PostgresGround) else 0
+    made.wal = (after - before) / made.done.jobs
+    if isinstance(ground, PostgresGround):
         with ground.place(contestant) as place:
             enqueue("fill", place.part(jobs))
             ground.settle_down(place)
@@ -90,6 +95,8 @@ def figures_of(runs: Runs) -> list[Figure]:
             two = [run.two.settled for run in made if run.two]
             figures.append(_rates("  two worker processes", "end to end, two processes", who, two))
         figures.append(Figure("  worker's CPU for one job", tuple(run.done.cpu for run in made), "µs"))
+        if all(run.wal for run in made):
+            figures.append(Figure("  log written for one job, worker's part", tuple(run.wal for run in made), "bytes"))
         figures.append(_rates("  enqueued in bulk", "enqueued in bulk", who, [run.enqueued for run in made]))
         singles = [run.one_by_one for run in made]
         figures.append(_rates("  enqueued one by one", "enqueued one by one", who, singles))

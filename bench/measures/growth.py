@@ -86,7 +86,9 @@ def run(scale: Scale, ground: Ground) -> Measured:
                 say(f"growth, run {turn + 1} of {scale.runs}: {contestant}")
                 seen.append(one_run(Claiming(urls, TURNS)))
             measured.figures += figures_of(peer_of(contestant).store, seen)
-    if ground.store != "sqlite":
+    if scale.quick:
+        measured.notes.append("how the pace of workers grows, the peers' too, is not looked at in a quick run")
+    elif ground.store != "sqlite":
         _add_peers(measured, scale, ground, many, troubles)
     measured.trouble = troubles.ours()
     return measured
@@ -147,7 +149,7 @@ def _add_peers(measured: Measured, scale: Scale, ground: Ground, many: int, trou
 
 def _paces(ground: Ground, contestant: str, scale: Scale, many: int) -> tuple[list[Held], dict[Held, list[float]]]:
     """Jobs a second among few, and among many, run by run; each run begins with a copy of what was built once."""
-    grown = min(many, peers.variant_of(contestant).grows_to // (1 if many == 1_000_000 else 10))
+    grown = min(many, peers.variant_of(contestant).grows_to)
     held = [Held(FEW), Held(grown), Held(FEW, grown)]
     paces: dict[Held, list[float]] = defaultdict(list)
     with ExitStack() as stack:
