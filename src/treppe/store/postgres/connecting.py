@@ -12,6 +12,7 @@ import psycopg
 from psycopg import errors as pg
 from psycopg.adapt import AdaptersMap
 from psycopg.conninfo import conninfo_to_dict
+from psycopg.pq import TransactionStatus
 from psycopg.types.bool import BoolBinaryDumper
 from psycopg.types.numeric import FloatBinaryDumper, Int8BinaryDumper
 from psycopg.types.string import BytesBinaryDumper, StrBinaryDumper
@@ -80,9 +81,14 @@ def is_pooled(connection: Connection) -> bool:
     return connection.prepare_threshold is None
 
 
+def is_idle(connection: Connection) -> bool:
+    """True where no transaction is open, and the connection is not known to be broken."""
+    return connection.info.transaction_status is TransactionStatus.IDLE
+
+
 def is_usable(connection: Connection) -> bool:
     """False when the server has hung up on an idle connection. Asks nobody."""
-    if connection.closed:
+    if not is_idle(connection):
         return False
     poll = select.poll()
     poll.register(connection.fileno(), select.POLLIN)

@@ -18,10 +18,9 @@ from typing import Any, TypeVar
 
 import psycopg
 from psycopg import errors as pg
-from psycopg.pq import TransactionStatus
 
 from treppe.errors import StoreUnavailable
-from treppe.store.postgres.connecting import LIMITS, Connection, connect, is_pooled, is_usable, translated
+from treppe.store.postgres.connecting import LIMITS, Connection, connect, is_idle, is_pooled, is_usable, translated
 
 T = TypeVar("T")
 Row = tuple[Any, ...]
@@ -223,8 +222,10 @@ class Database:
     def _with_apart(self, work: Callable[[Connection], T]) -> T:
         opened = self._here()
         with opened.apart_lock:
-            if opened.apart is None or not is_usable(opened.apart):
-                opened.apart = connect(self.url)
+            if opened.apart is not None and not is_usable(opened.apart):
+                opened.apart.close()
+                opened.apart = None
+            opened.apart = opened.apart or connect(self.url)
             return work(opened.apart)
 
     def _borrow(self, opened: _Open) -> Connection:
@@ -238,7 +239,7 @@ class Database:
             connection.close()
 
     def _give_back(self, opened: _Open, connection: Connection) -> None:
-        if opened.closed or connection.closed or connection.info.transaction_status is not TransactionStatus.IDLE:
+        if opened.closed or not is_idle(connection):
             connection.close()
         else:
             opened.free.append(connection)
