@@ -6,7 +6,6 @@ import threading
 from collections import Counter, defaultdict
 
 import msgspec
-import psycopg
 import pytest
 
 from treppe.config import Rate
@@ -212,21 +211,6 @@ def test_settles_with_crossed_jobs_do_not_deadlock(store):
             other.close()
     assert len(refused) == 400
     assert store.backlog().queues[0].retrying == 200
-
-
-def test_a_claim_under_way_keeps_its_worker_from_being_given_up(store, treppe_url):
-    """Else its jobs would belong to somebody whom nobody looks for any more."""
-    put_many(store, 5)
-    worker = new_worker(store, 1e6)
-    with psycopg.connect(treppe_url) as connection:  # as a claim does it
-        connection.execute("SELECT 1 FROM treppe.worker WHERE id = %s AND NOT gone FOR KEY SHARE", (worker,))
-        store.retire(worker)
-        connection.execute(
-            "UPDATE treppe.live SET running = true, worker = %s, token = token + 1, claims = 1", (worker,)
-        )
-        upkeep(store)
-        connection.commit()
-    assert upkeep(store).lapsed == 5
 
 
 @pytest.mark.parametrize("key", [None, "k"])

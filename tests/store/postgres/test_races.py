@@ -21,10 +21,12 @@ from treppe.testing.contract.verbs import (
     deferred,
     finished,
     job,
+    new_worker,
     put,
     put_many,
     read,
     state,
+    upkeep,
 )
 
 
@@ -186,6 +188,27 @@ def test_a_key_taken_by_a_transaction_we_could_not_see_is_not_taken_twice(store)
     claiming.join(30)
     assert (got, claim_ids(store)) == ([], [])
     assert read(store, "a").behind == "earlier"
+
+
+def test_a_worker_is_not_forgotten_while_its_claim_is_under_way(store):
+    """Else its jobs would belong to somebody whom nobody looks for any more."""
+    put(store, "a")
+    worker = new_worker(store, 1e6)
+    begun, kept_up = threading.Event(), threading.Event()
+
+    def work(tx):
+        assert tx.rows(SQL["claim_heads"], (worker, [TASK], True))
+        begun.set()
+        assert kept_up.wait(30)
+        assert tx.rows(SQL["claim_take"], (look(tx), worker, 1, False, []))
+
+    claiming = in_background(lambda: store._database.write(work))
+    assert begun.wait(30)
+    store.retire(worker)
+    assert upkeep(store).lapsed == 0
+    kept_up.set()
+    claiming.join(30)
+    assert upkeep(store).lapsed == 1
 
 
 def test_a_batch_of_failures_with_successes_locks_in_one_order(store):
