@@ -21,7 +21,7 @@ def put(db: Connection, jobs: Sequence[NewJob], events: Sequence[NewEvent], now:
     placed_events = _put_events(db, events, now)
     seqs = {(e.source, e.id): p.seq for e, p in zip(events, placed_events, strict=True)}
     repeated: set[tuple[str, str]] = set()
-    if any([placed.duplicate for placed in placed_events]):
+    if any(placed.duplicate for placed in placed_events):
         fresh_events = {(e.source, e.id) for e, p in zip(events, placed_events, strict=True) if not p.duplicate}
         repeated = seqs.keys() - fresh_events  # an event may come twice in one batch: its first arrival places the jobs
     if not repeated:
