@@ -334,11 +334,17 @@ class Judge:
         silent = [token for token in range(1, life.token + (job.state is not State.RUNNING)) if not lines[token]]
         if silent:
             self.blame("I12", f"{job.id}: nothing in its history tells how token {silent[0]} ended")
+        self._look_at_expiry(life, job)
+
+    def _look_at_expiry(self, life: Life, job: Job) -> None:
+        """By its own history: it expires so long after it was due, or after it was revived."""
+        begun = life.due_at
         for line in job.history:
-            if line.event is Event.EXPIRE and line.finished_at < life.due_at + life.job.expires - SOON:
-                self.blame(
-                    "I13", f"{job.id} expired {life.due_at + life.job.expires - line.finished_at:.3f} s too early"
-                )
+            if line.event is Event.REVIVE:
+                begun = line.finished_at
+            early = begun + life.job.expires - line.finished_at
+            if line.event is Event.EXPIRE and early > SOON:
+                self.blame("I13", f"{job.id} expired {early:.3f} s too early")
 
     def _look_at_figures(self, final: h.Final) -> None:
         rows = Counter(job.state for job in final.listed)

@@ -271,7 +271,7 @@ MUTANTS = (
         "what is handed over after its lapse is not counted for the limit",
         ("I19",),
         (Change(SETTLING, "if slotted and not live.slotted:", "if False:"),),
-        seed=1345,
+        tests=("tests/store/sqlite/test_settling.py",),
     ),
     Mutant(
         "trouble while winding down is not told to upkeep",
@@ -283,6 +283,7 @@ MUTANTS = (
                 '            log.warning("could not settle yet: %s", error)',
             ),
         ),
+        seed=13,
     ),
     Mutant(
         "an act is not audited",
