@@ -1,5 +1,6 @@
 """Every page is done as its reader would: each block is run, loaded or read, and prints what the page says."""
 
+import os
 import tomllib
 
 import pytest
@@ -7,7 +8,7 @@ import pytest
 from tests.docs.pages import NAMES, PAGES, Block, blocks
 from tests.docs.story import KINDS, Story, alike
 
-SHOWN_ONLY = {"text", "mermaid"}
+SHOWN_ONLY = {"text", "mermaid", "js", "sql"}
 READ_ELSEWHERE = {"ini", "cron", ""}
 """See test_names.py."""
 NOT_RUN = "not run: "
@@ -23,8 +24,9 @@ def test_the_page_works_as_it_is_written(page, tmp_path):
 
 
 @pytest.mark.parametrize("page", ON_POSTGRES, ids=lambda page: page.name)
-def test_the_page_works_with_the_database_that_it_asks_for(page, tmp_path, postgres18):
+def test_the_page_works_with_the_database_that_it_asks_for(page, tmp_path, postgres18, monkeypatch):
     postgres18.execute("CREATE DATABASE shop")
+    monkeypatch.setenv("PATH", f"{os.environ['PATH']}:{postgres18.programs}")  # for psql
     reached_by = {"PGHOST": str(postgres18.folder), "PGPORT": str(postgres18.port), "PGUSER": "postgres"}
     try:
         tell(page, tmp_path, **reached_by, DJANGO_SETTINGS_MODULE="settings")
