@@ -17,6 +17,12 @@ __all__ = ["pgbouncer", "postgres15", "postgres18", "postgres_url", "treppe_url"
 EXPECTED_SKIPS: dict[str, str] = {}
 """Tests that may be skipped where CI is set: the test's id, and why it cannot run there."""
 
+EXPECTED_REASONS = ("there is no PostgreSQL 15", "there is no PgBouncer", "there is no Node")
+"""How the reasons begin of skips on machines that have less: PostgreSQL 18 comes with the tests, these do not."""
+
+MANY = 20
+"""More tests than this that are skipped for one reason are told in one line."""
+
 PATIENCE = 5.0
 """Seconds that a thread or a process may take to end after its test."""
 
@@ -68,15 +74,27 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         return
     unexpected = unexpected_skips(config)
     terminalreporter.section(f"{len(skips)} SKIPPED, {len(unexpected)} of them unexpected", red=True, bold=True)
-    for test, reason in sorted(skips.items()):
-        expected = f" (expected: {EXPECTED_SKIPS[test]})" if test in EXPECTED_SKIPS else ""
-        terminalreporter.line(f"{test}: {reason}{expected}", yellow=True)
+    for reason, tests in sorted(by_reason(skips).items()):
+        if len(tests) > MANY:
+            terminalreporter.line(f"{len(tests)} tests, of which the first is {min(tests)}: {reason}", yellow=True)
+            continue
+        for test in sorted(tests):
+            expected = f" (expected: {EXPECTED_SKIPS[test]})" if test in EXPECTED_SKIPS else ""
+            terminalreporter.line(f"{test}: {reason}{expected}", yellow=True)
     if unexpected and "CI" in os.environ:
         terminalreporter.line("CI is set: an unexpected skip counts as a failure", red=True)
 
 
 def unexpected_skips(config: pytest.Config) -> set[str]:
-    return set(skips_of(config)) - set(EXPECTED_SKIPS)
+    return {test for test, reason in skips_of(config).items() if not is_expected(test, reason)}
+
+
+def is_expected(test: str, reason: str) -> bool:
+    return test in EXPECTED_SKIPS or reason.removeprefix("Skipped: ").startswith(EXPECTED_REASONS)
+
+
+def by_reason(skips: dict[str, str]) -> dict[str, list[str]]:
+    return {reason: [test for test, why in skips.items() if why == reason] for reason in set(skips.values())}
 
 
 def skips_of(config: pytest.Config) -> dict[str, str]:
