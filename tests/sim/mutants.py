@@ -283,7 +283,7 @@ MUTANTS = (
                 '            log.warning("could not settle yet: %s", error)',
             ),
         ),
-        seed=13,
+        tests=("tests/worker/test_trouble.py", "-k", "winding_down"),
     ),
     Mutant(
         "an act is not audited",
