@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 MAX_ERROR: Final = 4_000
@@ -26,3 +27,15 @@ def clean(text: str | bytes, limit: int = MAX_ERROR) -> str:
         return text.replace("\0", "\ufffd")
     text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     return text.replace("\0", "\ufffd")
+
+
+def can_be(*names: str | None) -> bool:
+    r"""False where one of these holds what no store keeps, NUL or a lone surrogate: nothing has such a name.
+
+    >>> can_be("invoice:42", None), can_be("caf\udce9"), can_be("crm", "\x00")
+    (True, False, False)
+    """
+    return not any(name and _IMPOSSIBLE.search(name) for name in names)
+
+
+_IMPOSSIBLE: Final = re.compile("[\x00\ud800-\udfff]")

@@ -37,7 +37,7 @@ from treppe.store.protocol import (
     Wanted,
 )
 from treppe.store.protocol import Journal as JournalPort
-from treppe.store.text import clean
+from treppe.store.text import can_be, clean
 
 log = logging.getLogger("treppe.store")
 
@@ -142,7 +142,7 @@ class PostgresStore:
 
     def enlist(self, worker: int, name: str, lease: float) -> None:
         """See :meth:`treppe.store.protocol.Store.enlist`."""
-        self._database.once_apart(SQL["worker_enlist"], (worker, name, float(lease)))
+        self._database.once_apart(SQL["worker_enlist"], (worker, clean(name), float(lease)))
 
     def renew(self, worker: int, lease: float) -> bool:
         """See :meth:`treppe.store.protocol.Store.renew`."""
@@ -197,7 +197,7 @@ class PostgresStore:
 
     def notes(self, id: str) -> Mapping[str, bytes]:
         """See :meth:`treppe.store.protocol.Store.notes`."""
-        return dict(self._database.once(SQL["notes_get"], (id,)))
+        return dict(self._database.once(SQL["notes_get"], (id,))) if can_be(id) else {}
 
     def get(self, id: str) -> Job | None:
         """See :meth:`treppe.store.protocol.Store.get`."""

@@ -12,14 +12,15 @@ from treppe.store.postgres.database import SQL, Tx
 from treppe.store.postgres.journal import append
 from treppe.store.postgres.writing import Line, Live, Writes, columns, lock
 from treppe.store.protocol import Seen
+from treppe.store.text import can_be, clean
 
 
 class Act:
     """What somebody does to jobs, and how it is said."""
 
     def __init__(self, tx: Tx, event: Event, by: str, note: str) -> None:
-        self.event, self.note = event, note
-        self.text = f"{by}: {note}" if note else by
+        self.event, self.by, self.note = event, clean(by), clean(note)
+        self.text = f"{self.by}: {self.note}" if note else self.by
         self.writes = Writes(tx)
         self.flagged: list[int] = []
         self.revived: list[int] = []
@@ -73,7 +74,7 @@ def change(tx: Tx, seen: Sequence[Seen], event: Event, by: str, note: str) -> li
     """Carry the act out on each job that is still as it was seen; return the others."""
     if event not in _ACTS:
         return list(seen)
-    jobs = {row[0]: row[1:] for row in tx.rows(SQL["jobs_seen"], ([one.id for one in seen],))}
+    jobs = {row[0]: row[1:] for row in tx.rows(SQL["jobs_seen"], ([one.id for one in seen if can_be(one.id)],))}
     alive = lock(tx, (row[0] for row in jobs.values()))
     dead: dict[int, int] = dict(
         tx.rows(SQL["dead_lock"], (sorted(row[0] for row in jobs.values() if row[0] not in alive),))
@@ -86,7 +87,7 @@ def change(tx: Tx, seen: Sequence[Seen], event: Event, by: str, note: str) -> li
             refused.append(one)
     if done:
         act.flush()
-        record = {"by": by, "act": event.value, "ids": done, "note": note, "at": tx.now()}
+        record = {"by": act.by, "act": event.value, "ids": done, "note": act.note, "at": tx.now()}
         append(tx, "audit", [msgspec.json.encode(record)])
     return refused
 

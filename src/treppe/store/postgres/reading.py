@@ -12,6 +12,7 @@ from treppe.store.postgres.connecting import PLAN_FREELY
 from treppe.store.postgres.database import SQL, Row, Tx
 from treppe.store.postgres.putting import REPEATS
 from treppe.store.protocol import Backlog, Filter, Page, QueueBacklog
+from treppe.store.text import can_be
 
 MAX_PAGE = 500
 _ASIDE = {State.UNCLEAR: 2, State.HANDED_OVER: 3}
@@ -21,6 +22,8 @@ _NEWEST = 2**62
 
 def get(tx: Tx, id: str) -> Job | None:
     """One job with payload and history."""
+    if not can_be(id):
+        return None
     found = tx.rows(SQL["job_seq"], (id,))
     if not found:
         return None
@@ -33,6 +36,8 @@ def get(tx: Tx, id: str) -> Job | None:
 
 def find(tx: Tx, wanted: Filter, after: int | None, n: int) -> Page:
     """Jobs newest first; the statement is chosen by what drives it best."""
+    if not can_be(wanted.queue, wanted.task, wanted.key, wanted.text, *(wanted.event or ())):
+        return Page(())
     n = max(1, min(n, MAX_PAGE))
     name = _statement(wanted)
     common = (_NEWEST if after is None else after, n, wanted.queue, wanted.task, wanted.key, wanted.text)
@@ -42,6 +47,8 @@ def find(tx: Tx, wanted: Filter, after: int | None, n: int) -> Page:
 
 def event(tx: Tx, source: str, id: str) -> NewEvent | None:
     """An accepted event, byte for byte."""
+    if not can_be(source, id):
+        return None
     rows = tx.rows(SQL["event_get"], (source, id))
     if not rows:
         return None

@@ -37,7 +37,7 @@ from treppe.store.sqlite.database import SQL, Connection, Database
 from treppe.store.sqlite.journal import SQLiteJournal
 from treppe.store.sqlite.keeping import Keeper
 from treppe.store.sqlite.watching import Watch
-from treppe.store.text import clean
+from treppe.store.text import can_be, clean
 
 T = TypeVar("T")
 
@@ -126,7 +126,7 @@ class SQLiteStore:
     def enlist(self, worker: int, name: str, lease: float) -> None:
         """See :meth:`treppe.store.protocol.Store.enlist`."""
         self._database.write_apart(
-            lambda db: db.execute(SQL["worker_enlist"], (worker, name, self.now() + lease)).rowcount
+            lambda db: db.execute(SQL["worker_enlist"], (worker, clean(name), self.now() + lease)).rowcount
         )
 
     def renew(self, worker: int, lease: float) -> bool:
@@ -201,6 +201,8 @@ class SQLiteStore:
 
     def notes(self, id: str) -> Mapping[str, bytes]:
         """See :meth:`treppe.store.protocol.Store.notes`."""
+        if not can_be(id):
+            return {}
         return dict(self._database.read(lambda db: db.execute(SQL["notes_get"], (id,)).fetchall()))
 
     def get(self, id: str) -> Job | None:

@@ -12,10 +12,12 @@ from treppe.store.protocol import Seen
 from treppe.store.sqlite.database import SQL, Connection
 from treppe.store.sqlite.journal import append
 from treppe.store.sqlite.settling import STATE_OF, Live, bury, end, release_key, remember
+from treppe.store.text import can_be, clean
 
 
 def change(db: Connection, seen: Sequence[Seen], event: Event, by: str, note: str, now: float) -> list[Seen]:
     """Carry the act out on each job that is still as it was seen; return the others."""
+    by, note = clean(by), clean(note)
     changed = [_change_one(db, one, event, by, note, now) for one in seen]
     refused = [one for one, done in zip(seen, changed, strict=True) if not done]
     done = [one.id for one, done in zip(seen, changed, strict=True) if done]
@@ -26,7 +28,7 @@ def change(db: Connection, seen: Sequence[Seen], event: Event, by: str, note: st
 
 
 def _change_one(db: Connection, one: Seen, event: Event, by: str, note: str, now: float) -> bool:
-    job = db.execute(SQL["job_seq"], (one.id,)).fetchone()
+    job = db.execute(SQL["job_seq"], (one.id,)).fetchone() if can_be(one.id) else None
     if job is None:
         return False
     seq, queue, okey, due = job

@@ -12,6 +12,7 @@ from treppe.store.protocol import Backlog, Filter, Page, QueueBacklog
 from treppe.store.sqlite.database import SQL, Connection
 from treppe.store.sqlite.putting import REPEATS
 from treppe.store.sqlite.settling import HANDED_OVER, RUNNING, STATE_OF, UNCLEAR
+from treppe.store.text import can_be
 
 MAX_PAGE = 500
 _ASIDE = {State.UNCLEAR, State.HANDED_OVER}
@@ -21,6 +22,8 @@ _NEWEST = 2**62
 
 def get(db: Connection, id: str) -> Job | None:
     """One job with payload and history."""
+    if not can_be(id):
+        return None
     row = db.execute(SQL["job_seq"], (id,)).fetchone()
     if row is None:
         return None
@@ -33,6 +36,8 @@ def get(db: Connection, id: str) -> Job | None:
 
 def find(db: Connection, wanted: Filter, after: int | None, n: int, now: float) -> Page:
     """Jobs newest first; the statement is chosen by what drives it best."""
+    if not can_be(wanted.queue, wanted.task, wanted.key, wanted.text, *(wanted.event or ())):
+        return Page(())
     n = max(1, min(n, MAX_PAGE))
     source, event_id = wanted.event or (None, None)
     ask = {
@@ -47,6 +52,8 @@ def find(db: Connection, wanted: Filter, after: int | None, n: int, now: float) 
 
 def event(db: Connection, source: str, id: str) -> NewEvent | None:
     """An accepted event, byte for byte."""
+    if not can_be(source, id):
+        return None
     row = db.execute(SQL["event_get"], (source, id)).fetchone()
     if row is None:
         return None

@@ -203,3 +203,17 @@ class Acts(Contract):
         assert store.change(saw, Event.REVIVE, "anna") == ()
         assert store.change(saw, Event.REVIVE, "bert") == tuple(saw)
         assert [line["by"] for line in audit(store)] == ["anna"]
+
+    @pytest.mark.parametrize("strange", ["a\x00b", "a\ud800b"])
+    def test_an_act_may_be_told_in_any_words(self, store: Store, strange: str) -> None:
+        """A note that cannot be written must not keep people from settling a job (akash console#3898)."""
+        into(store, State.DEAD)
+        assert act(store, Event.REVIVE, "a", by=strange, note=strange) == ()
+        (record,) = audit(store)
+        assert (record["by"], record["note"]) == ("a\ufffdb", "a\ufffdb")
+        assert store.change([Seen(strange, 0)], Event.CANCEL, "anna", "") == (Seen(strange, 0),)
+
+    @pytest.mark.parametrize("strange", ["a\x00b", "a\ud800b"])
+    def test_a_worker_may_be_called_anything(self, store: Store, strange: str) -> None:
+        store.enlist(77, strange, 10.0)
+        assert store.renew(77, 10.0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from treppe.job import Event, NewJob, State
-from treppe.store.protocol import Filter, Store
+from treppe.store.protocol import Filter, Page, Store
 from treppe.testing.clock import ManualClock
 from treppe.testing.contract.base import Contract, needs
 from treppe.testing.contract.verbs import (
@@ -142,6 +142,16 @@ class Finding(Contract):
     def test_the_text_is_taken_literally(self, store: Store, text: str) -> None:
         put(store, f"x{text}y", "plain", "abc")
         assert [one.id for one in find_all(store, Filter(text=text))] == [f"x{text}y"]
+
+    @pytest.mark.parametrize("text", ["a\x00b", "a\ud800b"])
+    def test_what_no_job_can_be_called_finds_nothing(self, store: Store, text: str) -> None:
+        put(store, "a", key="k")
+        assert store.get(text) is None
+        assert store.notes(text) == {}
+        assert store.event("shop", text) is None
+        asked = [Filter(queue=text), Filter(task=text), Filter(key=text), Filter(text=text)]
+        asked.append(Filter(event=("shop", text)))
+        assert [store.find(wanted) for wanted in asked] == [Page(())] * len(asked)
 
     def test_a_list_shows_what_a_list_needs_and_no_payload(self, store: Store) -> None:
         put(store, "a", payload=b"x" * 1000, key="k")

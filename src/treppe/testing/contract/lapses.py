@@ -14,6 +14,7 @@ from treppe.testing.contract.verbs import (
     claim,
     claim_ids,
     claim_one,
+    claim_until_empty,
     defer,
     doubted,
     finish,
@@ -102,6 +103,16 @@ class Lapses(Contract):
         rounds = upkeep_rounds(store)
         assert sum(one.lapsed for one in rounds) == 1100
         assert max(one.lapsed for one in rounds) <= 500
+
+    def test_long_jobs_of_the_living_hide_no_job_of_the_dead(self, store: Store, clock: ManualClock) -> None:
+        """One page full of jobs that are not to be taken back hid all behind it (river#1318)."""
+        put_many(store, 700)
+        claim_until_empty(store)
+        put(store, "last")
+        claim_one(store, worker=new_worker(store, lease=10))
+        clock.advance(11)
+        assert upkeep(store).lapsed == 1
+        assert state(store, "last") is State.WAITING
 
     def test_upkeep_twice_lapses_once(self, store: Store) -> None:
         put(store, "a")
