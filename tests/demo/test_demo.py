@@ -59,6 +59,15 @@ def test_without_a_queue_orders_are_lost_and_doubled(tmp_path: Path, capsys: pyt
     assert "the CRM is well again" in printed
 
 
+def test_on_postgres_every_promise_is_kept_although_the_server_is_restarted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    result = carried_out(SHORT, tmp_path, queued_on("postgres", tmp_path, restart_store=True))
+    assert [promise for promise in result.promises if not promise.kept] == []
+    assert result.figures.delivered["mail"] == result.figures.accepted >= SHORT.orders
+    assert "the store was stopped and is back" in capsys.readouterr().out
+
+
 def test_with_treppe_every_promise_is_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     result = carried_out(SHORT, tmp_path, queued_on("sqlite", tmp_path))
     assert [promise for promise in result.promises if not promise.kept] == []

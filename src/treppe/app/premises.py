@@ -16,7 +16,7 @@ from treppe.app import Treppe, open_store, pacer_for, place_of
 from treppe.app.mirror import mirror
 from treppe.config import Destination, Queue, Settings
 from treppe.config.parse import without_password
-from treppe.errors import ConfigError
+from treppe.errors import ConfigError, StoreUnavailable
 from treppe.job import Kind, Outcome
 from treppe.policy.pace.flow import DEFAULT_IN_FLIGHT
 from treppe.settle import Rules
@@ -33,6 +33,9 @@ log = logging.getLogger("treppe.run")
 
 UNKNOWN_EVERY: Final = 60.0
 """Seconds between two looks for due jobs whose task nobody here knows."""
+
+AGAIN_AFTER: Final = 1.0
+"""Seconds between two tries to open a store."""
 
 MARGIN: Final = 5.0
 """Seconds that a delivery may take beyond its own time limit before it is cut off from outside."""
@@ -57,11 +60,10 @@ class Premises:
         )
 
     @contextmanager
-    def open(self) -> Iterator[Store]:
-        """The store, open for as long as the block."""
-        store = self._store()
+    def open(self, patience: float = 0.0) -> Iterator[Store]:
+        """The store, open for as long as the block. One that is not available has *patience* seconds to come."""
+        store = self._opened_within(patience)
         try:
-            mirror(store, self.app.tasks if self.app else {}, self.settings.destinations.values())
             yield store
         finally:
             store.close()
@@ -187,6 +189,26 @@ class Premises:
                 in_loop=True,
             )
         return delivery
+
+    def _opened_within(self, patience: float) -> Store:
+        until = time.monotonic() + patience
+        while True:
+            try:
+                return self._opened()
+            except StoreUnavailable as error:
+                if time.monotonic() >= until:
+                    raise
+                log.warning("the store is not there yet, trying again for %.0f s: %s", until - time.monotonic(), error)
+                self._stopped.wait(AGAIN_AFTER)
+
+    def _opened(self) -> Store:
+        store = self._store()
+        try:
+            mirror(store, self.app.tasks if self.app else {}, self.settings.destinations.values())
+        except BaseException:
+            store.close()
+            raise
+        return store
 
     def _store(self) -> Store:
         if self.app is None:
