@@ -7,7 +7,7 @@ import psycopg
 import pytest
 
 from treppe.demo import postgres
-from treppe.demo.ground import ground
+from treppe.demo.ground import open_ground
 from treppe.demo.postgres import NoServer, any_server
 from treppe.demo.processes import Failed
 
@@ -61,7 +61,7 @@ def test_without_a_server_a_sentence_says_what_to_install(monkeypatch):
 
 
 def test_a_ground_of_its_own_can_be_restarted_and_is_gone_afterwards(tmp_path):
-    with ground("postgres", tmp_path, keep=False) as own:
+    with open_ground("postgres", tmp_path, keep=False) as own:
         asyncio.run(own.restart())
         with psycopg.connect(own.url) as connection:
             assert connection.execute("SELECT 1").fetchone() == (1,)
@@ -72,7 +72,7 @@ def test_a_ground_of_its_own_can_be_restarted_and_is_gone_afterwards(tmp_path):
 def test_a_database_of_yours_that_has_jobs_already_is_left_alone(server, tmp_path):
     with psycopg.connect(server.url(), autocommit=True) as connection:
         connection.execute("CREATE SCHEMA treppe")
-    with pytest.raises(Failed, match="Name an empty one"), ground(server.url(), tmp_path, keep=False):
+    with pytest.raises(Failed, match="Name an empty one"), open_ground(server.url(), tmp_path, keep=False):
         pass
     with psycopg.connect(server.url(), autocommit=True) as connection:
         connection.execute("DROP SCHEMA treppe")
@@ -80,7 +80,7 @@ def test_a_database_of_yours_that_has_jobs_already_is_left_alone(server, tmp_pat
 
 @pytest.mark.parametrize("keep", [False, True])
 def test_what_the_run_made_in_a_database_of_yours_is_gone_unless_it_is_kept(server, tmp_path, keep):
-    with ground(server.url(), tmp_path, keep), psycopg.connect(server.url(), autocommit=True) as connection:
+    with open_ground(server.url(), tmp_path, keep), psycopg.connect(server.url(), autocommit=True) as connection:
         connection.execute("CREATE SCHEMA treppe")
     with psycopg.connect(server.url(), autocommit=True) as connection:
         left = connection.execute("SELECT FROM pg_namespace WHERE nspname = 'treppe'").rowcount
@@ -91,5 +91,5 @@ def test_what_the_run_made_in_a_database_of_yours_is_gone_unless_it_is_kept(serv
 @pytest.mark.parametrize("store", ["sqlite", "postgresql://somebody@127.0.0.1/there"])
 def test_what_is_not_the_demos_own_is_not_restarted(store, tmp_path, monkeypatch):
     monkeypatch.setattr("treppe.demo.ground._done", lambda url, sql: 0)
-    with ground(store, tmp_path, keep=True) as other, pytest.raises(Failed, match=r"restart"):
+    with open_ground(store, tmp_path, keep=True) as other, pytest.raises(Failed, match=r"restart"):
         asyncio.run(other.restart())

@@ -18,7 +18,7 @@ import msgspec
 
 from treppe.demo import unqueued
 from treppe.demo.friday import Friday, friday
-from treppe.demo.ground import POSTGRES, SQLITE, YOURS, ground
+from treppe.demo.ground import POSTGRES, SQLITE, YOURS, open_ground
 from treppe.demo.processes import Children, Failed
 from treppe.demo.reconcile import Evidence, Result, reconcile
 from treppe.demo.report import scenario, table
@@ -109,7 +109,7 @@ def queued_on(store: str, folder: Path, keep: bool = False, restart_store: bool 
     from treppe.demo import queued
 
     async def play(stage: Stage) -> Evidence:
-        with ground(store, folder, keep) as its_ground:
+        with open_ground(store, folder, keep) as its_ground:
             return await queued.play(stage, its_ground, restart_store)
 
     return play

@@ -25,7 +25,7 @@ class Ground(Protocol):
 
 
 @contextlib.contextmanager
-def ground(wanted: str, folder: Path, keep: bool) -> Iterator[Ground]:
+def open_ground(wanted: str, folder: Path, keep: bool) -> Iterator[Ground]:
     """The store that *wanted* names; what was made for the run is removed afterwards, unless *keep*."""
     if wanted == SQLITE:
         yield File(folder)

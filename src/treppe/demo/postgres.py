@@ -92,8 +92,9 @@ class Server:
     def _is_up(self) -> bool:
         if self._process is None or self._process.poll() is not None:
             raise NoServer(f"PostgreSQL ended while it started:\n{self._last_words()}")
-        with suppress(OSError):  # its last line says how far it is
-            return (self.data / "postmaster.pid").read_text().rstrip().endswith("ready")
+        with suppress(OSError):
+            said = (self.data / "postmaster.pid").read_text().split()  # one that was killed leaves its own behind
+            return said[:1] == [str(self._process.pid)] and said[-1] == "ready"
         return False
 
     def _last_words(self) -> str:
