@@ -130,7 +130,7 @@ class PostgresStore:
 
     def plan(self, jobs: Sequence[NewJob]) -> Plan:
         """See :meth:`treppe.store.protocol.Store.plan`."""
-        plan = putting.plan(jobs, self._herald.word(jobs))
+        plan = putting.plan(jobs, self._herald.word_of_others(jobs))
         rows = None
         while True:
             try:
@@ -146,14 +146,18 @@ class PostgresStore:
 
     def renew(self, worker: int, lease: float) -> bool:
         """See :meth:`treppe.store.protocol.Store.renew`."""
+        self._take_in()
         return bool(self._database.once_apart(SQL["worker_renew"], (worker, float(lease))))
 
     def retire(self, worker: int) -> None:
         """See :meth:`treppe.store.protocol.Store.retire`."""
+        self._here().listener.close()
+        self._ring()  # whoever still waits in this process listens anew
         self._database.once_apart(SQL["worker_retire"], (worker,))
 
     def claim(self, wanted: Wanted, pace: Pace, settlements: Sequence[Settlement] = ()) -> Claimed:
         """See :meth:`treppe.store.protocol.Store.claim`."""
+        self._take_in()
         self._looked = self._rung
         claimed = self._claimer.claim(wanted, pace, settlements)
         if claimed.claims:
@@ -269,6 +273,11 @@ class PostgresStore:
             _abandoned.append(self._waiters)
             self._waiters = _Waiters(self._database)
         return self._waiters
+
+    def _take_in(self) -> None:
+        """Read what was said while nobody waits: unread it would fill the line, and the server would stand still."""
+        if self._here().listener.hear():
+            self._ring()
 
     def _ring(self) -> None:
         self._rung += 1

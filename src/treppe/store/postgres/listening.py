@@ -41,19 +41,22 @@ class Herald:
 
     def word(self, jobs: Sequence[NewJob]) -> str | None:
         """What to say: the name of the queue, ``*`` for several, None for nothing."""
-        now = time.monotonic()
-        busy = len(self._puts) == MOST_A_SECOND and self._puts[0] > now - 1.0
-        self._puts.append(now)
-        queues = {job.queue for job in jobs}
-        if busy or not queues:
-            return None
-        word = queues.pop() if len(queues) == 1 else ALL
-        if self._said.get(word, 0.0) > now - SPACING:
+        now, word = time.monotonic(), self.word_of_others(jobs)
+        if word is None or self._said.get(word, 0.0) > now - SPACING:
             return None
         if len(self._said) > 1000:
             self._said.clear()
         self._said[word] = now
         return word
+
+    def word_of_others(self, jobs: Sequence[NewJob]) -> str | None:
+        """The same for the caller's own transaction: it may commit much later or never, and so stands for no other."""
+        now, queues = time.monotonic(), {job.queue for job in jobs}
+        busy = len(self._puts) == MOST_A_SECOND and self._puts[0] > now - 1.0
+        self._puts.append(now)
+        if busy or not queues:
+            return None
+        return queues.pop() if len(queues) == 1 else ALL
 
 
 class Listener:
@@ -91,6 +94,8 @@ class Listener:
 
     def hear(self) -> bool:
         """Take in what was said; True if there may be work."""
+        if self._ear is None:
+            return False
         with self._lock:
             if self._ear is None:
                 return False
