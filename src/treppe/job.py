@@ -224,7 +224,7 @@ class NewEvent(msgspec.Struct, frozen=True):
     topic: str = ""
 
 
-class NewJob(msgspec.Struct, frozen=True):
+class NewJob(msgspec.Struct, frozen=True, gc=False):
     """A job on its way in. ``at`` (Unix seconds) or ``delay`` (seconds) sets the first due time.
 
     A job of an event names it by (source, event id) in ``event`` and carries no payload of its own.
@@ -249,7 +249,7 @@ class NewJob(msgspec.Struct, frozen=True):
     skip_dead: bool = False  # a dead head lets its key go on
 
 
-class Placed(msgspec.Struct, frozen=True):
+class Placed(msgspec.Struct, frozen=True, gc=False):
     """What became of one :class:`NewJob` or :class:`NewEvent`. ``conflict`` names what differs from the first."""
 
     id: str

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import secrets
+import random
 import threading
 import time
 
@@ -17,9 +17,9 @@ def new_id() -> str:
     """
     global _last_id  # noqa: PLW0603 - the order holds within the process
     with _id_lock:
-        fresh = (time.time_ns() // 1_000_000 << 74) | secrets.randbits(74)
+        fresh = (time.time_ns() // 1_000_000 << 74) | _random.getrandbits(74)
         # Within a millisecond, or after the clock went back: a random step beyond the last one.
-        _last_id = fresh if fresh >> 74 > _last_id >> 74 else _last_id + 1 + secrets.randbits(32)
+        _last_id = fresh if fresh >> 74 > _last_id >> 74 else _last_id + 1 + _random.getrandbits(32)
         moment, middle, tail = _last_id >> 74, _last_id >> 62 & 0xFFF, _last_id & (1 << 62) - 1
     text = f"{moment << 80 | 0x7 << 76 | middle << 64 | 0b10 << 62 | tail:032x}"
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
@@ -27,12 +27,13 @@ def new_id() -> str:
 
 _id_lock = threading.Lock()
 _last_id = 0
+_random = random.Random()
 
 
 def _begin_anew() -> None:
-    """A forked child must not wait for its parent's lock, nor count on from its parent's last id."""
-    global _id_lock, _last_id
-    _id_lock, _last_id = threading.Lock(), 0
+    """A forked child must not wait for its parent's lock, nor go on with its parent's ids."""
+    global _id_lock, _last_id, _random
+    _id_lock, _last_id, _random = threading.Lock(), 0, random.Random()
 
 
 if hasattr(os, "register_at_fork"):

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from treppe.config import Destination
 from treppe.errors import Conflict, InvalidJob, StoreBusy, Unsupported
-from treppe.intake.rules import EVENT_RULES, JOB_RULES, obey, shown
+from treppe.intake.rules import EVENT_RULES, JOB_RULES, SETTING_RULES, alike, obey, shown
 from treppe.job import NewEvent, NewJob, Repeat
 from treppe.store.protocol import Plan, Put, Store
 
@@ -58,7 +58,11 @@ class Intake:
             raise InvalidJob(f"{entries} entries are too many for one put. Put at most {MAX_PUT} at once")
         for event in events:
             obey(EVENT_RULES, event, "event")
+        checked: NewJob | None = None
         for job in jobs:
+            if checked is None or not alike(job, checked):
+                obey(SETTING_RULES, job, "job")
+                checked = job
             obey(JOB_RULES, job, "job")
             if len(job.payload) > self.max_payload:
                 raise InvalidJob(

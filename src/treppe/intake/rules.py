@@ -20,6 +20,24 @@ def obey(rules: _Rules[_T], thing: _T, kind: str) -> None:
             raise InvalidJob(f"{kind} {shown(thing.id)}: {field} is {shown(getattr(thing, field), field)}. {cure}")
 
 
+def alike(one: NewJob, other: NewJob) -> bool:
+    """True if both have the very same settings, so that the rules for these hold for both or neither."""
+    return (
+        one.task is other.task
+        and one.queue is other.queue
+        and one.content_type is other.content_type
+        and one.priority is other.priority
+        and one.repeat is other.repeat
+        and one.attempts is other.attempts
+        and one.crashes is other.crashes
+        and one.delay is other.delay
+        and one.at is other.at
+        and one.expires is other.expires
+        and one.deadline is other.deadline
+        and one.keep is other.keep
+    )
+
+
 def shown(value: object, field: str = "") -> str:
     """A value as an error shows it."""
     if field in ("payload", "body"):  # never quoted: it may hold what must not get into a log
@@ -54,11 +72,14 @@ _SECONDS_OR_NONE: Final = _SECONDS_CURE + ", or None"
 
 JOB_RULES: Final[_Rules[NewJob]] = (
     ("id", lambda job: _is_text(job.id), _TEXT_CURE),
-    ("task", lambda job: _is_text(job.task, _TASK), "Use text of 1 to 255 characters without spaces"),
-    ("queue", lambda job: _is_text(job.queue, _QUEUE), _QUEUE_CURE),
     ("key", lambda job: job.key is None or _is_text(job.key), _TEXT_CURE + ", or None"),
     ("payload", lambda job: isinstance(job.payload, bytes), "Use bytes"),
     ("event", lambda job: job.event is None or not job.payload, "A job of an event has no payload of its own"),
+)
+
+SETTING_RULES: Final[_Rules[NewJob]] = (
+    ("task", lambda job: _is_text(job.task, _TASK), "Use text of 1 to 255 characters without spaces"),
+    ("queue", lambda job: _is_text(job.queue, _QUEUE), _QUEUE_CURE),
     ("content_type", lambda job: _is_text(job.content_type), _TEXT_CURE),
     ("priority", lambda job: _is_count(job.priority, -100, 100), "Use a whole number from -100 to 100"),
     ("repeat", lambda job: isinstance(job.repeat, Repeat), 'Use Repeat("safe"), Repeat("look") or Repeat("ask")'),
@@ -71,6 +92,7 @@ JOB_RULES: Final[_Rules[NewJob]] = (
     ("deadline", lambda job: job.deadline is None or _is_number(job.deadline, 0, _CENTURY), _SECONDS_OR_NONE),
     ("keep", lambda job: _is_number(job.keep, 0, _CENTURY), _SECONDS_CURE),
 )
+"""What the jobs of one task have in common."""
 
 EVENT_RULES: Final[_Rules[NewEvent]] = (
     ("id", lambda event: _is_text(event.id), _TEXT_CURE),

@@ -11,7 +11,7 @@ import random
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib import resources
 from typing import Any, TypeVar
@@ -79,6 +79,13 @@ class Tx:
         cursor = self._connection.cursor(binary=True)
         cursor.executemany(self._timed(sql), params)
         return cursor.rowcount
+
+    def load(self, sql: str, blocks: Iterable[bytes]) -> None:
+        """Feed a COPY FROM STDIN."""
+        self._begin_it()
+        with self._connection.cursor().copy(sql) as copy:
+            for block in blocks:
+                copy.write(block)
 
     def script(self, sql: str) -> None:
         """Several statements at once, without parameters and answers."""

@@ -7,6 +7,7 @@ then does everybody see what another transaction committed while we waited for i
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import suppress
 from hashlib import sha256
 from typing import Any
 
@@ -14,6 +15,7 @@ import msgspec
 
 from treppe.errors import InvalidJob, StoreUnavailable
 from treppe.job import NewEvent, NewJob, Placed, Repeat
+from treppe.store.postgres import loading
 from treppe.store.postgres.database import SQL, Database, Row
 from treppe.store.protocol import Plan, Put, Statement
 
@@ -30,6 +32,9 @@ Name = tuple[str, str]
 
 def put(database: Database, jobs: Sequence[NewJob], events: Sequence[NewEvent], wake: str | None) -> Put:
     """Place events, the jobs of those that are new, and the jobs without an event. ``wake`` is what to tell others."""
+    if len(jobs) >= loading.LEAST and not events and not any(job.event for job in jobs):
+        with suppress(loading.Taken):
+            return Put(database.write(lambda tx: loading.load(tx, jobs, REPEAT_CODE, PATIENCE, wake)))
     kept = _not_along(jobs, events)
     if kept:
         return database.write(lambda tx: carry_out(_place_later(jobs, events, kept, wake), tx.rows))
