@@ -45,7 +45,6 @@ class Mutant(NamedTuple):
     tests: tuple[str, ...] = ()
     quick: bool = False  # noticed within seconds: part of the gate
     seed: int = 1  # of the first world
-    store: str = "sqlite"
 
 
 def contract(theme: str) -> tuple[str, ...]:
@@ -68,6 +67,14 @@ MUTANTS = (
             ),
             Change(f"{SQL}/running_of.sql", "WHERE l.token = json_extract(f.value, '$[1]') AND", "WHERE"),
         ),
+        tests=("tests/sim/test_exhaustive.py", "-k", "model"),
+        quick=True,
+    ),
+    Mutant(
+        "the token is not checked at the end that most jobs come to",
+        ("I6", "I7"),
+        (Change(f"{SQL}/running_of.sql", "WHERE l.token = json_extract(f.value, '$[1]') AND", "WHERE"),),
+        tests=contract("token"),
     ),
     Mutant(
         "the worker is not checked when a claim is settled",
@@ -209,7 +216,7 @@ MUTANTS = (
     ),
     Mutant(
         "jobs expire while they run",
-        ("I7", "I13"),
+        ("I7", "I13", "I19"),
         (
             Change(f"{SQL}/expired_select.sql", "parked IN (0, 1)", "parked IN (0, 1, 4)"),
             Change(f"{SQL}/expired_facts.sql", "parked IN (0, 1)", "parked IN (0, 1, 4)"),
@@ -226,6 +233,8 @@ MUTANTS = (
                 "1",
             ),
         ),
+        tests=("tests/sim/test_gaps.py", "-k", "TestOnSQLite"),
+        quick=True,
     ),
     Mutant(
         "upkeep lapses at once after a start",
@@ -253,16 +262,16 @@ MUTANTS = (
     Mutant(
         "a claim that was not answered is never given back",
         ("I22", "I11"),
-        (Change("worker/engine.py", "if now < self._look_for_unseen:", "if now >= 0:"),),
+        (Change("worker/engine.py", "if self._unseen.looks:", "if False:"),),
     ),
     Mutant(
         "a look for claims that were not answered is not made again when it fails",
         ("I22", "I11"),
         (
             Change(
-                "worker/engine.py",
-                "        known = self._held.keys() |",
-                '        self._look_for_unseen = float("inf")\n        known = self._held.keys() |',
+                "worker/unseen.py",
+                "        held = self._store.held(",
+                '        self._next_look = float("inf")\n        held = self._store.held(',
             ),
         ),
         seed=3171,
@@ -319,7 +328,7 @@ MUTANTS = (
         "on PostgreSQL upkeep does not look again before it lapses",
         ("I9",),
         (Change("store/postgres/keeping.py", "if live.worker not in alive]", "if live.worker is not None]"),),
-        store="postgres",
+        tests=("tests/sim/test_gaps.py", "-k", "TestOnPostgres"),
     ),
     Mutant(
         "on PostgreSQL a dead head lets its key go on",
@@ -369,7 +378,7 @@ def judge(mutant: Mutant, operations: int = OPERATIONS) -> Verdict:
             done = run(folder, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *mutant.tests)
             caught, by = done.returncode == 1, " ".join(mutant.tests)
         else:
-            done = run(folder, *SIM, str(operations), "--seed", str(mutant.seed), "--store", mutant.store)
+            done = run(folder, *SIM, str(operations), "--seed", str(mutant.seed))
             named = re.findall(r"^seed \d+: (I\d+) is broken", done.stdout, re.MULTILINE)
             caught, by = (
                 bool(set(named) & set(mutant.promises)),

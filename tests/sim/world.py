@@ -150,14 +150,10 @@ class World:
         link = self.link(process)
         upkeep = Upkeep(link, lambda: kernel.now)
 
-        def chores() -> bool:
-            done = upkeep.round()
-            return done.more or done.lapsed > 0
-
         def live() -> None:
             try:
                 worker = Worker(
-                    link, self._handlers(), self.pacer, threads=self.scenario.threads, grace=5.0, chores=chores,
+                    link, self._handlers(), self.pacer, threads=self.scenario.threads, grace=5.0, chores=upkeep.turn,
                     on_trouble=upkeep.trouble,
                 )  # fmt: skip
                 self.working[name] = process, worker
