@@ -89,11 +89,13 @@ def sim(arguments: list[str]) -> int:
 
 
 def nightly(arguments: list[str]) -> int:
-    """The long checks: the promotion Friday with 20,000 orders, the simulator, its mutants, then the benchmarks."""
+    """The long checks: the contract on all servers, 20,000 orders, the simulator, its mutants, the benchmarks."""
     prepare(DEVELOP | MEASURE)
     return run_all(
         {
+            "tests": ["-m", "pytest", "-m", "nightly"],
             "demo": ["-m", "treppe", "demo", "--orders", "20000"],
+            "demo on PostgreSQL": ["-m", "treppe", "demo", "--store", "postgres", "--restart-store"],
             "sim": ["-m", "tests.sim", "--operations", "3000000"],
             "sim on PostgreSQL": ["-m", "tests.sim", "--operations", "30000", "--store", "postgres"],
             "mutants": ["-m", "tests.sim.mutants"],
