@@ -16,9 +16,12 @@ OPERATIONS = 100_000
 ON_POSTGRES = 1_500
 
 PINNED = {
+    13: "an error of the store while a drain winds down was not told to upkeep, which lapsed too early",
+    1345: "a job that was handed over after its lapse was not counted for the limit of its queue",
     3171: "a look for claims that were not answered failed, was not made again, and the job ran for ever",
 }
-"""Seeds of worlds in which a promise was broken once, and what it was: a mutant shows that the seed still finds it."""
+"""Seeds of worlds in which a promise was broken once, and what it was. As the code moves on a seed comes to mean another
+world, so each of these bugs has a test of its own, too."""
 
 
 @pytest.fixture
