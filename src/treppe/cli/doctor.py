@@ -9,11 +9,10 @@ import time
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final
 
-import msgspec
-
-from treppe.cli import EXTRAS, preflight
+from treppe.cli import EXTRAS, commits, preflight
+from treppe.cli.commits import Level, Result
 from treppe.cli.house import House
 from treppe.config import Settings
 from treppe.config.parse import say_duration, store_file
@@ -35,17 +34,6 @@ OLD_SNAPSHOT: Final = 300.0
 
 SKEW: Final = 5.0
 """Seconds that two clocks may differ."""
-
-Level = Literal["ok", "warn", "fail"]
-
-
-class Result(msgspec.Struct, frozen=True):
-    """One line of the report."""
-
-    level: Level
-    name: str
-    text: str
-    cure: str = ""
 
 
 def examine(house: House) -> list[Result]:
@@ -132,6 +120,7 @@ def _store(house: House) -> Iterator[Result]:
         with house.store(migrate=False) as store:
             yield from (look(store) for look in _LOOKS)
             yield from _server(store)
+            yield from commits.examine(house, store)
     except TreppeError as error:
         yield Result("fail", "store", str(error))
 
@@ -152,6 +141,13 @@ def _server(store: Store) -> Iterator[Result]:
     if server.snapshot_age > OLD_SNAPSHOT:
         text = f"a transaction is open for {say_duration(round(server.snapshot_age))}: nothing is cleaned up behind it"
         yield Result("warn", "vacuum", text, "Find it in pg_stat_activity by backend_xmin, and end it")
+    if server.plans:
+        yield Result("warn", "plans", "; ".join(server.plans), "Compare the tables and indexes with: treppe sql")
+    else:
+        yield Result("ok", "plans", "every statement that workers run finds its rows by an index")
+    for role in server.careless:
+        text = f'"{role}" commits with synchronous_commit = off: what it enqueues in its own transactions can be lost'
+        yield Result("warn", "commits", text, f"ALTER ROLE {role} SET synchronous_commit = on")
 
 
 def _reachable(store: Store) -> Result:

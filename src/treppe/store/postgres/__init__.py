@@ -14,7 +14,7 @@ from weakref import WeakSet
 from treppe.errors import StoreError, StoreUnavailable
 from treppe.job import Claim, Event, Job, Kind, NewEvent, NewJob, Repeat, Settlement
 from treppe.store.bell import Bell
-from treppe.store.postgres import acts, claims, migrating, putting, reading, settling
+from treppe.store.postgres import acts, claims, migrating, plans, putting, reading, settling
 from treppe.store.postgres.claiming import Claimer
 from treppe.store.postgres.connecting import is_pooled, translated
 from treppe.store.postgres.database import SQL, Clock, Database, timed
@@ -53,7 +53,9 @@ class Server(NamedTuple):
     fsync: str
     synchronous_commit: str
     snapshot_age: float  # seconds since the oldest transaction that holds a snapshot began
+    careless: list[str]  # roles that do not wait for the disk when they commit here
     pooled: bool  # a pooler such as PgBouncer is in between
+    plans: list[str]  # what is planned in a way that would decay
 
 
 class _Waiters:
@@ -109,8 +111,9 @@ class PostgresStore:
         """What the server is set to, for ``treppe doctor``."""
         connection = self._database.connect()
         with connection, translated(self.url):
-            ((version, fsync, commit, age),) = connection.execute(SQL["server"]).fetchall()
-            return Server(version, fsync, commit, age, is_pooled(connection))
+            ((version, fsync, commit, age, careless),) = connection.execute(SQL["server"]).fetchall()
+            pooled = is_pooled(connection)
+        return Server(version, fsync, commit, age, careless, pooled, plans.check(self._database))
 
     def now(self) -> float:
         """The database's clock."""
