@@ -20,8 +20,8 @@ PINNED = {
     1345: "a job that was handed over after its lapse was not counted for the limit of its queue",
     3171: "a look for claims that were not answered failed, was not made again, and the job ran for ever",
 }
-"""Seeds of worlds in which a promise was broken once, and what it was. As the code moves on a seed comes to mean another
-world, so each of these bugs has a test of its own, too."""
+"""Seeds of worlds in which a promise was broken once, and what it was. As the code moves on a seed comes to mean
+another world, so each of these bugs has a test of its own, too."""
 
 
 @pytest.fixture
