@@ -11,6 +11,9 @@ from collections.abc import Callable
 from treppe.settle import AFTER_LAPSE
 from treppe.store.protocol import Store, Upkept
 
+ROUNDS_PER_LEASE = 3
+"""Whoever takes a lease after a round looked when the next one ends is not waited for much longer."""
+
 
 class Upkeep:
     """Rounds of :meth:`Store.upkeep`. Nothing lapses for one lease after a start or a store error.
@@ -35,3 +38,11 @@ class Upkeep:
     def round(self) -> Upkept:
         """One bounded round; ``more`` says that the next one should come soon."""
         return self._store.upkeep(None if self.patience else AFTER_LAPSE)
+
+    def turn(self) -> float:
+        """One round; seconds until the next one. After a lapse it comes at once, and so may who wants the jobs."""
+        patience = self.patience
+        done = self.round()
+        if done.more or done.lapsed:
+            return 0.0
+        return min(done.look_in, self._store.lease / ROUNDS_PER_LEASE, patience or done.look_in)

@@ -46,7 +46,7 @@ def app_of(file: Path, mode: str = "") -> Treppe:
 def work(app: Treppe, lease: float = 0.3, seconds: float = 10.0) -> None:
     app.store.lease = lease
     upkeep = Upkeep(app.store)
-    Worker(app.store, app.handlers(), Pacer({}), lease=lease, chores=lambda: upkeep.round().more).drain(seconds)
+    Worker(app.store, app.handlers(), Pacer({}), lease=lease, chores=upkeep.turn).drain(seconds)
     app.close()
 
 

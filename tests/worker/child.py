@@ -39,7 +39,7 @@ def main(order: Order) -> None:
     upkeep = Upkeep(store)
     handlers = {"task": sync(note), "hang": sync(hang), "exit": sync(leave)}
     worker = Worker(
-        store, handlers, FREE, lease=order.lease, threads=order.threads, chores=lambda: upkeep.round().more,
+        store, handlers, FREE, lease=order.lease, threads=order.threads, chores=upkeep.turn,
         on_trouble=upkeep.trouble,
     )  # fmt: skip
     signal.signal(signal.SIGTERM, lambda *_: worker.stop())

@@ -172,7 +172,7 @@ def test_upkeep_of_a_worker_lapses_nothing_of_a_living_one(store):
     with working(store, {"task": sync(lambda run: go.wait(10) and None)}) as worker:
         until(lambda: states(store, "job") == {"running"})
         upkeep = Upkeep(store)
-        with working(store, {}, chores=lambda: upkeep.round().more):
+        with working(store, {}, chores=upkeep.turn):
             give_up = time.monotonic() + 3 * LEASE
             while time.monotonic() < give_up:
                 assert states(store, "job") == {"running"}

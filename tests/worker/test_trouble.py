@@ -120,7 +120,10 @@ def look_at(faulty: Faulty, store: SQLiteStore, n: int) -> None:
     upkeep = Upkeep(store)
     fault = f"call {n} of {faulty._kind}"
     with working(
-        faulty, scenario.app.handlers(), chores=lambda: faulty.upkeep(None).more, on_trouble=upkeep.trouble
+        faulty,
+        scenario.app.handlers(),
+        chores=lambda: 0.0 if faulty.upkeep(None).more else 1.0,
+        on_trouble=upkeep.trouble,
     ) as worker:
         until(lambda: store.backlog().done == len(JOBS))
     for id in JOBS:

@@ -120,7 +120,7 @@ def test_a_look_that_fails_is_made_again_also_when_it_was_to_be_the_last(store):
 
     def fails_at_first(worker_id: int) -> tuple[Claim, ...]:
         if next(failures, False):
-            worker._unsure_until = 0.0
+            worker._unseen._unsure_until = 0.0
             raise StoreUnavailable("away")
         return look(worker_id)
 

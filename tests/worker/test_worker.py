@@ -5,7 +5,7 @@ import logging
 import threading
 import time
 from collections import Counter
-from itertools import islice
+from itertools import islice, pairwise
 
 import pytest
 
@@ -341,16 +341,24 @@ def take_alone(store):
     return store.claim(Wanted(1, 1, 1, frozenset({"task"}), alone=True), FREE).claims
 
 
-def test_chores_come_about_once_a_second_and_at_once_while_there_is_more(store):
-    left = [True] * 50
-    with working(store, {"task": sync(lambda run: None)}, chores=lambda: bool(left) and left.pop()):
-        until(lambda: not left, 5)
+def test_chores_come_when_they_want_to_be_called(store):
+    """At once while there is more, and then after so many seconds: not only with the next look for jobs."""
+    waits, calls = [0.0] * 50 + [0.05] * 5, []
+
+    def chores() -> float:
+        calls.append(time.monotonic())
+        return waits.pop(0) if waits else 3600.0
+
+    with working(store, {"task": sync(lambda run: None)}, chores=chores):
+        until(lambda: len(calls) == 56, 5)
+    assert all(later - sooner >= 0.05 for sooner, later in pairwise(calls[50:]))
+    assert calls[55] - calls[0] < 4.0  # an idle worker looks for jobs once a second
 
 
 def test_chores_that_fail_are_trouble_and_the_worker_goes_on(store):
     trouble = []
 
-    def chores() -> bool:
+    def chores() -> float:
         raise OSError("disk")
 
     with working(store, {"task": sync(lambda run: None)}, chores=chores, on_trouble=lambda: trouble.append(1)):

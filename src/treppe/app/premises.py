@@ -142,12 +142,11 @@ class Premises:
         known = sum(n for task, n in backlog.due_tasks.items() if task in self.tasks)
         return "budget" if over else "held" if known else "unknown"
 
-    def _chores(self, store: Store, upkeep: Upkeep) -> bool:
+    def _chores(self, store: Store, upkeep: Upkeep) -> float:
         if time.monotonic() >= self._look_for_unknown:
             self._look_for_unknown = time.monotonic() + UNKNOWN_EVERY
             self._tell_unknown(store.backlog())
-        done = upkeep.round()
-        return done.more or done.lapsed > 0  # what lapsed may be claimed at once
+        return upkeep.turn()
 
     def _tell_unknown(self, backlog: Backlog) -> None:
         unknown = {task: n for task, n in backlog.due_tasks.items() if n and task not in self.tasks}

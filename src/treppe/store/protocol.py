@@ -110,13 +110,18 @@ AfterLapse = Callable[[Lapsed], Lapse]
 
 
 class Upkept(msgspec.Struct, frozen=True):
-    """What one round of upkeep did; ``more`` says that another round has work."""
+    """What one round of upkeep did; ``more`` says that another round has work.
+
+    ``look_in`` is in how many seconds the next round is due: no later than the next lease may run out, if the store
+    knows when that is.
+    """
 
     lapsed: int = 0
     expired: int = 0
     promoted: int = 0
     forgotten: int = 0
     more: bool = False
+    look_in: float = 1.0
 
 
 class QueueBacklog(msgspec.Struct, frozen=True):

@@ -16,7 +16,7 @@ from functools import partial
 
 from treppe.errors import StoreError
 from treppe.job import Claim, Kind, Outcome, Settlement
-from treppe.settle import Rules, conclude
+from treppe.settle import conclude
 from treppe.store.bell import Bell
 from treppe.store.protocol import Claimed, Pace, Store, Wanted
 from treppe.worker.crew import Crew, Ended, Starts
@@ -26,7 +26,8 @@ from treppe.worker.loop import LoopCrew
 from treppe.worker.suspects import Suspects
 from treppe.worker.tally import Tally
 from treppe.worker.threads import ThreadCrew
-from treppe.worker.turn import LONGEST_WAIT, Budget, Turn
+from treppe.worker.turn import Budget, Turn
+from treppe.worker.unseen import Unseen
 
 log = logging.getLogger("treppe.worker")
 
@@ -39,9 +40,8 @@ OBEYS_WITHIN = 1.0
 class Worker:
     """Works off the jobs of *handlers* until told to stop.
 
-    ``threads`` plain functions and ``loop_jobs`` async ones run at once. ``chores`` is called about once a
-    second (upkeep); it says whether it has more to do. On :meth:`stop` running jobs may end for ``grace``
-    seconds, then the rest is given back without charge.
+    ``threads`` plain functions and ``loop_jobs`` async ones run at once. ``chores`` (upkeep) says in how many seconds
+    it is to be called again. On :meth:`stop` running jobs may end for ``grace`` seconds, then the rest is given back.
     """
 
     def __init__(
@@ -55,14 +55,14 @@ class Worker:
         queues: Sequence[str] | None = None,
         lease: float | None = None,
         grace: float = 25.0,
-        chores: Callable[[], bool] | None = None,
+        chores: Callable[[], float] | None = None,
         on_trouble: Callable[[], None] | None = None,
     ) -> None:
         self.tally = Tally()
         self._store, self._handlers, self._pace = store, handlers, pace
         self._queues = None if queues is None else tuple(queues)
         self._grace = grace
-        self._chores = chores or (lambda: False)
+        self._chores = chores or (lambda: float("inf"))
         self._on_trouble = on_trouble or (lambda: None)
         self._bell = Bell()
         self._ended = Ended(self._bell)
@@ -80,8 +80,7 @@ class Worker:
         self._identity = 0
         self._has_limits = any(handler.timeout is not None for handler in handlers.values())
         self._failures = 0
-        self._look_for_unseen = float("inf")  # until a claim fails that may have been carried out
-        self._unsure_until = 0.0
+        self._unseen = Unseen(store, self._lease)
         self._rest_until: dict[bool, float] = {}
         self.next_in: float | None = None  # seconds to the next due job, as the last drain saw it
 
@@ -113,7 +112,7 @@ class Worker:
                 turn = self._turn(budget)
                 if budget is not None and self._is_drained(turn, budget):
                     break
-                self._wait(turn.pause)
+                self._wait(turn)
             self._wind_down()
         finally:
             self.loop.close()
@@ -127,14 +126,15 @@ class Worker:
         self._collect()
         self._keep_time_limits()
         self._let_go_of_lost_claims()
+        self._threads.return_stale()
         turn = Turn()
         try:
             self._give_back_unseen()
             if self._suspects.wait and not self._held:
                 self._claim_suspect(budget, turn)
             if not self._runs_a_suspect():
-                for in_loop, crew in self._crews.items():
-                    self._claim_for(crew, in_loop, budget, turn)
+                for hands in self._asking():
+                    self._claim_for(hands, budget, turn)
             self._settle_rest()
             self._do_chores(turn)
             self._failures = 0
@@ -149,20 +149,26 @@ class Worker:
         left = budget.left()
         return left <= 0 or (turn.found == 0 and not turn.trouble and (turn.next_in is None or turn.next_in > left))
 
-    def _claim_for(self, crew: Crew, in_loop: bool, budget: Budget | None, turn: Turn) -> None:
-        if time.monotonic() < self._rest_until.get(in_loop, 0.0):
-            turn.next_in = REST if turn.next_in is None else min(turn.next_in, REST)
+    def _asking(self) -> list[list[bool]]:
+        """Which crews ask for jobs together: all while nothing is in hand, so that idling costs one question."""
+        hands = [in_loop for in_loop, tasks in self._known.items() if tasks]
+        return [[in_loop] for in_loop in hands] if self._held or not hands else [hands]
+
+    def _claim_for(self, hands: Sequence[bool], budget: Budget | None, turn: Turn) -> None:
+        if time.monotonic() < max(self._rest_until.get(in_loop, 0.0) for in_loop in hands):
+            turn.look_again_in(REST)
             return
-        wanted = self._wanted(in_loop, crew, budget)
+        wanted = self._wanted(hands, budget)
         if wanted is None:
             return
         claimed = self._claim(wanted)
         self._start(claimed.claims)
         self._suspects.notice(claimed)
         if not claimed.claims:
-            self._rest_until[in_loop] = time.monotonic() + REST
+            self._rest_until.update(dict.fromkeys(hands, time.monotonic() + REST))
         turn.add(claimed)
-        turn.again = turn.again or (len(claimed.claims) >= wanted.n and crew.room() > 0)
+        is_more = len(claimed.claims) >= wanted.n and all(self._crews[in_loop].room() > 0 for in_loop in hands)
+        turn.again = turn.again or is_more or (self._suspects.wait and not self._held)
 
     def _claim_suspect(self, budget: Budget | None, turn: Turn) -> None:
         """Take one suspect, while nothing else runs here."""
@@ -176,12 +182,13 @@ class Worker:
     def _runs_a_suspect(self) -> bool:
         return len(self._held) == 1 and next(iter(self._held.values())).claim.suspect
 
-    def _wanted(self, in_loop: bool, crew: Crew, budget: Budget | None) -> Wanted | None:
-        tasks = self._tasks_within(self._known[in_loop], budget)
-        n = min(crew.room(), MAX_CLAIM)
+    def _wanted(self, hands: Sequence[bool], budget: Budget | None) -> Wanted | None:
+        crews = [self._crews[in_loop] for in_loop in hands]
+        tasks = self._tasks_within(frozenset().union(*(self._known[in_loop] for in_loop in hands)), budget)
+        n = min(MAX_CLAIM, *(crew.room() for crew in crews))
         if not tasks or not n or not self._lease.fresh or self._suspects.must_drain:
             return None
-        return Wanted(self._lease.worker, n, crew.free(), tasks, self._queues)
+        return Wanted(self._lease.worker, n, min(crew.free() for crew in crews), tasks, self._queues)
 
     def _tasks_within(self, tasks: frozenset[str], budget: Budget | None) -> frozenset[str]:
         if budget is None:
@@ -197,23 +204,16 @@ class Worker:
             claimed = self._store.claim(wanted, self._pace, riding)
         except Exception:
             self._unwritten = riding + self._unwritten
-            self._look_for_unseen = 0.0
-            self._unsure_until = time.monotonic() + self._lease.seconds
+            self._unseen.expect()
             raise
         self._written(riding, claimed.refused)
         return claimed
 
     def _give_back_unseen(self) -> None:
-        """A claim that failed may have been carried out all the same, even later: give back what we never saw."""
-        now = time.monotonic()
-        if now < self._look_for_unseen:
-            return
-        known = self._held.keys() | {(one.claim.seq, one.claim.token) for one in self._unwritten}
-        unseen = [one for one in self._store.held(self._lease.worker) if (one.seq, one.token) not in known]
-        self._look_for_unseen = now + LONGEST_WAIT if now < self._unsure_until else float("inf")
-        for claim in unseen:
-            outcome = released("its claim was not answered", begun=False)
-            self._unwritten.append(conclude(claim, outcome, Rules(), claim.claimed_at, 0.0))
+        """A claim that failed may have been carried out all the same: give back what we never saw."""
+        if self._unseen.looks:
+            known = self._held.keys() | {(one.claim.seq, one.claim.token) for one in self._unwritten}
+            self._unwritten += self._unseen.given_back(known)
 
     def _start(self, claims: Iterable[Claim]) -> None:
         by_crew: dict[bool, list[Run]] = defaultdict(list)
@@ -285,12 +285,10 @@ class Worker:
                 self._crews[True].give_up(run, partial(released, "the lease was lost"))
 
     def _do_chores(self, turn: Turn) -> None:
-        now = time.monotonic()
-        if now >= self._next_chores:
-            self._threads.return_stale()
-            more = self._chores()
-            self._next_chores = now if more else now + LONGEST_WAIT
-            turn.again = turn.again or more
+        if time.monotonic() >= self._next_chores:
+            wanted_in = self._chores()
+            self._next_chores = time.monotonic() + wanted_in
+        turn.chores_in = max(0.0, self._next_chores - time.monotonic())
 
     def _after_trouble(self, error: Exception, turn: Turn) -> None:
         self._failures += 1
@@ -301,7 +299,8 @@ class Worker:
         if not isinstance(error, StoreError):
             log.error("this is a fault of Treppe or of the store's adapter", exc_info=error)
 
-    def _wait(self, pause: float) -> None:
+    def _wait(self, turn: Turn) -> None:
+        pause = turn.pause
         if pause <= 0:
             return
         if not self._held:

@@ -45,9 +45,13 @@ class ThreadCrew(Crew):
         self._return(run for run in list(self._ready) if queue in (None, run.claim.queue))
 
     def return_stale(self) -> None:
-        """Give back what has lain ready for long: the jobs before it take longer than jobs took so far."""
+        """Give back what has lain ready for long. The jobs before it take longer than jobs took so far, and until they
+        prove otherwise nothing is taken in store for them again."""
         stale = time.monotonic() - STALE
-        self._return(run for run in list(self._ready) if run.taken < stale)
+        with suppress(IndexError):  # the threads took the last one
+            if self._ready[0].taken < stale:
+                self._mean = max(self._mean, STALE)
+                self._return(run for run in list(self._ready) if run.taken < stale)
 
     def _return(self, runs: Iterable[Run]) -> None:
         for run in runs:

@@ -8,7 +8,7 @@ import msgspec
 
 from treppe.store.protocol import Claimed
 
-LONGEST_WAIT = 1.0
+LONGEST_WAIT = 1.25
 """Seconds after which the engine looks again in any case."""
 
 
@@ -34,15 +34,20 @@ class Turn(msgspec.Struct):
     next_in: float | None = None
     again: bool = False  # there is more right now
     trouble: bool = False
+    chores_in: float = LONGEST_WAIT  # seconds until there is something to do beside jobs
 
     def add(self, claimed: Claimed) -> None:
         """Count what a claim brought."""
         self.found += len(claimed.claims)
         if claimed.next_in is not None:
-            self.next_in = claimed.next_in if self.next_in is None else min(self.next_in, claimed.next_in)
+            self.look_again_in(claimed.next_in)
+
+    def look_again_in(self, seconds: float) -> None:
+        """There may be more in so many seconds."""
+        self.next_in = seconds if self.next_in is None else min(self.next_in, seconds)
 
     @property
     def pause(self) -> float:
         """Seconds to wait before the next turn, unless the bell rings."""
-        longest = LONGEST_WAIT if not self.trouble else 5.0
+        longest = 5.0 if self.trouble else min(LONGEST_WAIT, self.chores_in)
         return 0.0 if self.again else longest if self.next_in is None else min(self.next_in, longest)

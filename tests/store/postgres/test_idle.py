@@ -3,6 +3,7 @@
 import pytest
 
 from treppe.job import State
+from treppe.store.postgres.keeping import BUSY, IDLE
 from treppe.testing.contract.base import together
 from treppe.testing.contract.verbs import (
     by_policy,
@@ -10,6 +11,7 @@ from treppe.testing.contract.verbs import (
     claim_ids,
     claim_one,
     finish,
+    handed_over,
     new_worker,
     put,
     put_many,
@@ -100,3 +102,26 @@ def test_rounds_side_by_side_fold_each_row_once(store):
 def how_many_rows(store):
     """Of the counts, and of the health of tasks."""
     return store._database.once("SELECT (SELECT count(*) FROM treppe.count), (SELECT count(*) FROM treppe.health)")[0]
+
+
+def test_an_idle_store_is_looked_after_rarely_and_exactly_when_the_next_lease_ends(store):
+    worker = new_worker(store)
+    store.renew(worker, 300.0)
+    make_idle(store)
+    store.upkeep(by_policy)
+    assert store.upkeep(by_policy).look_in == IDLE
+    store.renew(worker, 2.0)
+    assert 1.0 < store.upkeep(by_policy).look_in <= 2.0
+
+
+def test_what_expires_or_is_to_be_confirmed_soon_is_looked_after_then(store):
+    put(store, "a", expires=3.0)
+    assert 2.0 < store.upkeep(by_policy).look_in <= 3.0
+    put(store, "b")
+    store.settle([handed_over(claim_one(store), confirm_within=1.5)])
+    assert 0.5 < store.upkeep(by_policy).look_in <= 1.5
+
+
+def test_who_is_lost_and_may_not_be_given_up_yet_is_looked_at_again_soon(store):
+    store.retire(new_worker(store))
+    assert store.upkeep(None).look_in == BUSY

@@ -28,6 +28,7 @@ from treppe.store.protocol import MAX_BATCH, AfterLapse, Lapsed, Upkept
 EXPIRE_SLICE = 20_000
 LAPSE_SLICE = 100_000
 FOLD_AFTER = 100
+BUSY, IDLE = 1.0, 10.0  # seconds between two rounds
 
 _Work = Callable[[Tx, Sequence[int]], int]
 
@@ -50,6 +51,15 @@ class _ToDo(NamedTuple):
     old_end: int | None
     counts: int
     healths: int
+    next_in: float | None
+
+    @property
+    def look_in(self) -> float:
+        """Where there was nothing to do: until the next lease, expiry or confirmation is over, but not for long."""
+        some = self.expired or self.unconfirmed or self.events or self.behind_size
+        many = self.slice_size == EXPIRE_SLICE or max(self.counts, self.healths) >= FOLD_AFTER
+        rest = BUSY if self.gone or self.ended or some or many else IDLE
+        return rest if self.next_in is None else min(rest, self.next_in)
 
 
 class Keeper:
@@ -75,7 +85,7 @@ class Keeper:
         forgotten, more_old = self._forget(todo)
         self._fold(todo)
         full = max(len(todo.expired), unconfirmed) >= MAX_BATCH or (promoted and self._behind_after > 0)
-        return Upkept(lapsed, expired, promoted, forgotten, bool(more or more_old or full))
+        return Upkept(lapsed, expired, promoted, forgotten, bool(more or more_old or full), todo.look_in)
 
     def _look(self) -> _ToDo:
         ask = (

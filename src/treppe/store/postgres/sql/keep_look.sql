@@ -28,4 +28,10 @@ SELECT EXISTS (SELECT FROM treppe.worker w, c WHERE w.gone OR w.until <= c.now) 
              AND (SELECT j.seq FROM treppe.job j WHERE j.event = old.seq LIMIT 1) IS NULL ORDER BY seq) AS events,
        (SELECT count(*) FROM old) AS old_size, (SELECT max(seq) FROM old, c WHERE at <= c.now - $5::double precision) AS old_end,
        (SELECT count(*) FROM (SELECT FROM treppe.count LIMIT $6) x) AS counts,
-       (SELECT count(*) FROM (SELECT FROM treppe.health LIMIT $6) x) AS healths
+       (SELECT count(*) FROM (SELECT FROM treppe.health LIMIT $6) x) AS healths,
+       (SELECT least(
+          (SELECT min(w.until) FROM treppe.worker w WHERE NOT w.gone AND w.until > c.now),
+          (SELECT min(s.expires_at) FROM slice s WHERE s.expires_at > c.now AND s.parked IN (0, 1) AND NOT s.running),
+          (SELECT l.run_at FROM treppe.live l WHERE l.parked = 3
+           AND l.run_at > (SELECT extract(epoch FROM clock_timestamp())::double precision) ORDER BY l.run_at LIMIT 1)
+        ) - c.now FROM c) AS next_in
