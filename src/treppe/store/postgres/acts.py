@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from treppe.errors import IllegalTransition
-from treppe.job import START_MARK, Event, Kind, State, advance
+from treppe.job import START_MARK, Event, Kind, State
+from treppe.store.alike import ACTS, may_act
 from treppe.store.postgres.database import SQL, Tx
 from treppe.store.postgres.journal import append
 from treppe.store.postgres.writing import Line, Live, Writes, columns, lock
@@ -29,7 +29,7 @@ class Act:
 
     def change_live(self, live: Live, token: int) -> bool:
         """Carry it out on a job that is alive; False = not as it was seen, or not allowed."""
-        if live.token != token or not _allowed(live.state, self.event):
+        if live.token != token or not may_act(live.state, self.event):
             return False
         line = self._line(live.seq, live.token, live.due_at)
         if self.event is Event.BURY:
@@ -43,7 +43,7 @@ class Act:
 
     def change_dead(self, seq: int, token: int, queue: str, okey: str | None, due_at: float) -> bool:
         """Carry it out on a dead letter; False = not allowed."""
-        if not _allowed(State.DEAD, self.event):
+        if not may_act(State.DEAD, self.event):
             return False
         self.buried.append(seq)
         line = self._line(seq, token, due_at)
@@ -72,7 +72,7 @@ class Act:
 
 def change(tx: Tx, seen: Sequence[Seen], event: Event, by: str, note: str) -> list[Seen]:
     """Carry the act out on each job that is still as it was seen; return the others."""
-    if event not in _ACTS:
+    if event not in ACTS:
         return list(seen)
     jobs = {row[0]: row[1:] for row in tx.rows(SQL["jobs_seen"], ([one.id for one in seen if can_be(one.id)],))}
     alive = lock(tx, (row[0] for row in jobs.values()))
@@ -92,9 +92,6 @@ def change(tx: Tx, seen: Sequence[Seen], event: Event, by: str, note: str) -> li
     return refused
 
 
-_ACTS = frozenset({Event.CANCEL, Event.ASK_CANCEL, Event.REVIVE, Event.CONFIRM, Event.BURY})
-
-
 def _change_one(
     act: Act, one: Seen, job: tuple[int, str, str | None, float], alive: dict[int, Live], dead: dict[int, int]
 ) -> bool:
@@ -102,14 +99,3 @@ def _change_one(
     if seq in alive:
         return act.change_live(alive[seq], one.token)
     return dead.get(seq) == one.token and act.change_dead(seq, one.token, queue, okey, due_at)
-
-
-def _allowed(state: State, event: Event) -> bool:
-    """A human may confirm what nobody runs; a running job's end is its worker's matter."""
-    if state is State.RUNNING and event is not Event.ASK_CANCEL:
-        return False
-    try:
-        advance(state, event)
-    except IllegalTransition:
-        return False
-    return True

@@ -6,13 +6,13 @@ else is locked, goes through the state machine, and is written in batches, too.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
 from treppe.errors import IllegalTransition
-from treppe.job import Event, Kind, Report, Settlement, State, When, advance
+from treppe.job import Event, Kind, Settlement, State, When, advance
+from treppe.store.alike import reports_by_queue
 from treppe.store.postgres.database import SQL, Tx
 from treppe.store.postgres.writing import (
     CRASHED,
@@ -83,7 +83,6 @@ def _is_usual(s: Settlement) -> bool:
         and s.counts
         and claim.key is None
         and not claim.slotted
-        and not claim.suspect
     )
 
 
@@ -201,37 +200,8 @@ class _Healths:
 def _teach(tx: Tx, settlements: Sequence[Settlement], watched: set[str]) -> bool:
     """Append the reports; True if any. A success teaches nothing to a queue of which nothing is known."""
     taught = False
-    for queue, reports in _by_queue(settlements).items():
+    for queue, reports in reports_by_queue(settlements).items():
         if queue in watched or any(report.kind is not Kind.OK for report in reports):
             taught = True
             tx.send(SQL["report_add"], (queue, [msgspec.msgpack.encode(report) for report in reports]))
     return taught
-
-
-def _by_queue(settlements: Iterable[Settlement]) -> dict[str, list[Report]]:
-    """The reports of each queue in their order; successes in a row become one."""
-    queues: dict[str, list[_Row]] = defaultdict(list)
-    for s in settlements:
-        if (report := s.report) is not None:
-            rows = queues[s.claim.queue]
-            if rows and rows[-1].absorbs(report):
-                rows[-1].n += report.n
-            else:
-                rows.append(_Row(report))
-    return {queue: [row.report() for row in rows] for queue, rows in sorted(queues.items())}
-
-
-class _Row:
-    """A report to append, and how many like it followed."""
-
-    __slots__ = ("first", "n", "success")
-
-    def __init__(self, first: Report) -> None:
-        self.first, self.n = first, first.n
-        self.success = first.kind is Kind.OK and not first.probe
-
-    def absorbs(self, report: Report) -> bool:
-        return self.success and report.kind is Kind.OK and not report.probe
-
-    def report(self) -> Report:
-        return msgspec.structs.replace(self.first, n=self.n)

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from treppe.errors import IllegalTransition
-from treppe.job import START_MARK, Event, Kind, State, advance
+from treppe.job import START_MARK, Event, Kind, State
+from treppe.store.alike import may_act
 from treppe.store.protocol import Seen
 from treppe.store.sqlite.database import SQL, Connection
 from treppe.store.sqlite.journal import append
@@ -44,7 +44,7 @@ def _change_one(db: Connection, one: Seen, event: Event, by: str, note: str, now
 
 def _change_live(db: Connection, seq: int, live: Live, one: Seen, event: Event, by: str, note: str, now: float) -> bool:
     state = STATE_OF[live.parked]
-    if live.token != one.token or event not in _ACTS or not _allowed(state, event):
+    if live.token != one.token or not may_act(state, event):
         return False
     if event is Event.ASK_CANCEL:
         db.execute(SQL["cancel_flag"], (seq,))
@@ -60,7 +60,7 @@ def _change_live(db: Connection, seq: int, live: Live, one: Seen, event: Event, 
 
 
 def _change_dead(db: Connection, seq: int, live: Live, event: Event, by: str, note: str, now: float) -> bool:
-    if event not in _ACTS or not _allowed(State.DEAD, event):
+    if not may_act(State.DEAD, event):
         return False
     db.execute(SQL["dead_delete"], (seq,))
     if event is Event.REVIVE:
@@ -68,20 +68,6 @@ def _change_dead(db: Connection, seq: int, live: Live, event: Event, by: str, no
     else:
         release_key(db, seq, live.queue, live.okey, now)
     _remember(db, seq, live, event, by, note, now, final=event is not Event.REVIVE)
-    return True
-
-
-_ACTS = frozenset({Event.CANCEL, Event.ASK_CANCEL, Event.REVIVE, Event.CONFIRM, Event.BURY})
-
-
-def _allowed(state: State, event: Event) -> bool:
-    """A human may confirm what nobody runs; a running job's end is its worker's matter."""
-    if state is State.RUNNING and event is not Event.ASK_CANCEL:
-        return False
-    try:
-        advance(state, event)
-    except IllegalTransition:
-        return False
     return True
 
 

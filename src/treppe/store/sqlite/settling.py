@@ -6,14 +6,14 @@ one by one through the state machine.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 
 from treppe.errors import IllegalTransition
-from treppe.job import Event, Kind, Report, Settlement, State, When, advance
+from treppe.job import Event, Kind, Settlement, State, When, advance
+from treppe.store.alike import reports_by_queue
 from treppe.store.sqlite.database import SQL, Connection
 from treppe.store.text import clean
 
@@ -221,7 +221,7 @@ def _seen(db: Connection, s: Settlement, now: float) -> tuple[int | None, int | 
 
 
 def _report(db: Connection, settlements: Sequence[Settlement], now: float) -> None:
-    for queue, reports in _by_queue(settlements, now).items():
+    for queue, reports in reports_by_queue(settlements, now).items():
         learned = [r for r in reports if r.kind is not Kind.OK] or _is_watched(db, queue)
         if learned:
             rows = [(f"report:{queue}", now, msgspec.msgpack.encode(report)) for report in reports]
@@ -232,35 +232,6 @@ def _is_watched(db: Connection, queue: str) -> bool:
     """A success teaches nothing to a queue of which nothing is known."""
     flow = db.execute(SQL["value_get"], (f"flow:{queue}",)).fetchone()
     return bool(flow or db.execute(SQL["journal_any"], (f"report:{queue}",)).fetchone())
-
-
-def _by_queue(settlements: Iterable[Settlement], now: float) -> dict[str, list[Report]]:
-    """The reports of each queue in their order; successes in a row become one."""
-    queues: dict[str, list[_Row]] = defaultdict(list)
-    for s in settlements:
-        if (report := s.report) is not None:
-            rows = queues[s.claim.queue]
-            if rows and rows[-1].absorbs(report):
-                rows[-1].n += report.n
-            else:
-                rows.append(_Row(report))
-    return {queue: [row.report(now) for row in rows] for queue, rows in queues.items()}
-
-
-class _Row:
-    """A report to append, and how many like it followed."""
-
-    __slots__ = ("first", "n", "success")
-
-    def __init__(self, first: Report) -> None:
-        self.first, self.n = first, first.n
-        self.success = first.kind is Kind.OK and not first.probe
-
-    def absorbs(self, report: Report) -> bool:
-        return self.success and report.kind is Kind.OK and not report.probe
-
-    def report(self, now: float) -> Report:
-        return msgspec.structs.replace(self.first, at=now, n=self.n)
 
 
 def _count_health(db: Connection, settlements: Iterable[Settlement]) -> None:
