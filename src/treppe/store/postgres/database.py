@@ -59,8 +59,7 @@ class Tx:
 
     def answer(self, sql: str, params: Sequence[Any] = ()) -> list[Row]:
         """All rows of a statement that may have none to give."""
-        cursor = self._execute(sql, params)
-        return cursor.fetchall() if cursor.description else []
+        return _rows_of(self._execute(sql, params))
 
     def run(self, sql: str, params: Sequence[Any] = ()) -> int:
         """How many rows a statement touched."""
@@ -137,6 +136,12 @@ def timed(sql: str, clock: Clock | None) -> str:
         return sql
     now = clock()
     return sql.replace(NOW, f"({now!r}::double precision)").replace("clock_timestamp()", f"to_timestamp({now!r})")
+
+
+def _rows_of(cursor: psycopg.Cursor[Row]) -> list[Row]:
+    """Its rows, of which there are none if it is no statement that has some. (The cursor's own description is slow.)"""
+    result = cursor.pgresult
+    return cursor.fetchall() if result is not None and result.nfields else []
 
 
 class _Open:
@@ -272,8 +277,7 @@ class Database:
     def _one(self, connection: Connection, sql: str, params: Sequence[Any]) -> list[Row]:
         if is_pooled(connection):  # nothing limits how long it takes, but a transaction that says so
             return self._transact(connection, BEGIN, lambda tx: tx.answer(sql, params))
-        cursor = connection.cursor(binary=True).execute(timed(sql, self.clock), params)
-        return cursor.fetchall() if cursor.description else []
+        return _rows_of(connection.cursor(binary=True).execute(timed(sql, self.clock), params))
 
 
 _abandoned: list[_Open] = []

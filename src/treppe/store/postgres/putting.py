@@ -76,14 +76,20 @@ def _place(jobs: Sequence[NewJob], patience: str | None, wake: str | None) -> As
     for _ in range(MOST_ROUNDS):
         if not left:
             return [answers[i] for i in range(len(jobs))]
-        rows = yield SQL["put_jobs"], (patience, wake, *_columns([jobs[i] for i in left]))
-        placed = {id: seq for seq, id in rows if seq}
+        rows = yield _statement([jobs[i] for i in left], patience, wake)
+        placed = {row[1]: row[0] for row in rows if row[0]}
         for i in left:
             if (seq := placed.pop(jobs[i].id, None)) is not None:
                 answers[i] = Placed(jobs[i].id, seq)
         left = [i for i in left if i not in answers]
         left = yield from _judge(jobs, left, answers)
     raise StoreUnavailable("the ids of these jobs come and go. Try again")
+
+
+def _statement(jobs: Sequence[NewJob], patience: str | None, wake: str | None) -> Statement:
+    if len(jobs) == 1:
+        return SQL["put_job"], (patience, wake, *(column[0] for column in _columns(jobs)))
+    return SQL["put_jobs"], (patience, wake, *_columns(jobs))
 
 
 def _judge(
