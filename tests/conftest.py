@@ -17,7 +17,12 @@ __all__ = ["pgbouncer", "postgres15", "postgres18", "postgres_url", "treppe_url"
 EXPECTED_SKIPS: dict[str, str] = {}
 """Tests that may be skipped where CI is set: the test's id, and why it cannot run there."""
 
-EXPECTED_REASONS = ("there is no PostgreSQL 15", "there is no PgBouncer", "there is no Node")
+EXPECTED_REASONS = (
+    "there is no PostgreSQL 15",
+    "there is no PgBouncer",
+    "there is no Node",
+    "only root",
+)
 """How the reasons begin of skips on machines that have less: PostgreSQL 18 comes with the tests, these do not."""
 
 MANY = 20

@@ -1,6 +1,8 @@
 """A PostgreSQL server of our own: it starts, survives what is done to it, and leaves nothing behind."""
 
 import asyncio
+import os
+import shutil
 import signal
 
 import psycopg
@@ -8,7 +10,7 @@ import pytest
 
 from treppe.demo import postgres
 from treppe.demo.ground import open_ground
-from treppe.demo.postgres import NoServer, any_server
+from treppe.demo.postgres import NoServer, Server, any_server, programs_of
 from treppe.demo.processes import Failed
 
 
@@ -45,6 +47,22 @@ def test_what_was_committed_survives_restarts_and_nothing_is_left_in_the_end():
     assert not made.folder.exists()
     with pytest.raises(psycopg.OperationalError, match="refused"):
         psycopg.connect(made.url())
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root starts a server as somebody else")
+def test_programs_where_nobody_else_gets_in_are_copied(tmp_path):
+    package = programs_of(18).parents[1]
+    home = tmp_path / "home"
+    for source in (package, package.with_name(f"{package.name}.libs")):
+        shutil.copytree(source, home / source.name)
+    home.chmod(0o700)
+    made = Server(home / package.name / "pginstall" / "bin")
+    try:
+        made.start()
+        with psycopg.connect(made.url()) as connection:
+            assert connection.execute("SELECT 1").fetchone() == (1,)
+    finally:
+        made.remove()
 
 
 def test_a_server_that_cannot_start_says_its_last_words():

@@ -35,9 +35,9 @@ class Server:
     """One server. ``settings`` go into its postgresql.conf; :meth:`remove` ends it and leaves nothing behind."""
 
     def __init__(self, programs: Path, **settings: str) -> None:
-        self.programs = programs
         self.port = free_port()
         self.folder = Path(tempfile.mkdtemp(prefix="treppe-postgres-"))
+        self.programs = programs if _may_be_run(programs) else _copied(programs, self.folder)
         self._process: subprocess.Popen[bytes] | None = None
         give_away(self.folder)
         self._run("initdb", "-D", self.data, "-A", "trust", "-U", "postgres", "-N", "-E", "UTF8", "--locale=C")
@@ -178,6 +178,24 @@ def give_away(folder: Path) -> None:
         for path in (folder, *folder.rglob("*")):
             os.chown(path, *_somebody())
         folder.chmod(0o755)
+
+
+def _may_be_run(programs: Path) -> bool:
+    """Whether that somebody gets to the programs at all: a home of root's lets nobody else in."""
+    try:
+        subprocess.run([programs / "postgres", "--version"], capture_output=True, check=False, **as_somebody_else())
+    except PermissionError:
+        return False
+    return True
+
+
+def _copied(programs: Path, folder: Path) -> Path:
+    """The same programs in *folder*: their package, and the libraries that a wheel keeps beside it."""
+    package, install = programs.parents[1], programs.parent
+    for source in (package, package.with_name(f"{package.name}.libs")):
+        if source.exists():
+            shutil.copytree(source, folder / "programs" / source.name, symlinks=True)
+    return folder / "programs" / package.name / install.name / programs.name
 
 
 def _is_root() -> bool:
