@@ -10,7 +10,10 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import msgspec
 
 from treppe.job import Grant, Settlement
 from treppe.store.postgres.claims import Claims
@@ -19,6 +22,7 @@ from treppe.store.postgres.pacing import AHEAD, Known, ask, free_slots, keep_flo
 from treppe.store.postgres.putting import REPEATS
 from treppe.store.postgres.scanning import QUICK, TIMES_SLOW, Found, Marks, Scan
 from treppe.store.postgres.settling import Settling
+from treppe.store.postgres.usual import Usual, is_common
 from treppe.store.protocol import Claimed, Pace, Wanted
 
 MAX_PACED = 100  # so many paced queues are asked for in one claim
@@ -34,6 +38,7 @@ class Claimer:
         self._database = database
         self._last_queue = ""
         self._marks = Marks()
+        self._usual = Usual(database, self._marks)
         self._heads = Heads()
         self._served: dict[str, int] = defaultdict(int)
         self._idle = False
@@ -45,9 +50,20 @@ class Claimer:
             claimed = self._peek(wanted)
             if claimed is not None:
                 return claimed
-        claimed = self._database.write(lambda tx: self._claim(tx, wanted, pace, settlements))
+        if self._usual.fits(wanted, settlements):
+            claimed = self._claim_usually(wanted, pace, settlements)
+        else:
+            claimed = self._database.write(lambda tx: self._claim(tx, wanted, pace, partial(Settling, tx, settlements)))
         self._idle = not claimed.claims
         return claimed
+
+    def _claim_usually(self, wanted: Wanted, pace: Pace, settlements: Sequence[Settlement]) -> Claimed:
+        claims, settling = self._usual.take(wanted, settlements)
+        if len(claims) == wanted.n and settling.is_over:
+            return Claimed(claims)
+        left = msgspec.structs.replace(wanted, n=wanted.n - len(claims))
+        more = self._database.write(lambda tx: self._claim(tx, left, pace, partial(settling.go_on, tx)))
+        return msgspec.structs.replace(more, claims=claims + more.claims)
 
     def _peek(self, wanted: Wanted) -> Claimed | None:
         """Where nothing came last time one statement tells whether anything is due; None = it may be."""
@@ -59,12 +75,12 @@ class Claimer:
             return None
         return Claimed((), (), agenda.soonest, agenda.suspects_wait())
 
-    def _claim(self, tx: Tx, wanted: Wanted, pace: Pace, settlements: Sequence[Settlement]) -> Claimed:
+    def _claim(self, tx: Tx, wanted: Wanted, pace: Pace, settle: Callable[[], Settling]) -> Claimed:
         look = self._heads.are_old()
         ask = (wanted.worker, sorted(wanted.tasks), look)
         scan = Scan(tx, wanted, self._marks)
         with tx.pipeline():
-            settling = Settling(tx, settlements)
+            settling = settle()
             heads = tx.send(SQL["claim_heads"], ask)
             if self._only is not None and not wanted.alone:
                 scan.look_ahead(*self._only)
@@ -83,6 +99,7 @@ class Claimer:
             self._only = turn.only()
             agenda.look_again_in(self._heads.left())
         agenda.look_again_in(turn.scan.sweep_in)
+        self._usual.lane = turn.common_lane()
         return Claimed(turn.claims.filled(), refused, agenda.soonest, agenda.suspects_wait())
 
     def _serve_queues(self, turn: _Turn, due: dict[str, list[int]]) -> None:
@@ -180,6 +197,11 @@ class _Turn:
         """The one lane there is work in, if it gave all that was wanted."""
         lanes = [(queue, band) for queue, bands in self.agenda.due.items() for band in bands]
         return lanes[0] if len(lanes) == 1 and self.room() == 0 and not self.asked else None
+
+    def common_lane(self) -> tuple[str, int] | None:
+        """The same, if it gave all that was wanted, and nothing that needs a second look."""
+        full = self.room() == 0 and not self.wanted.alone
+        return self.only() if full and all(map(is_common, self.claims.all)) else None
 
     def take(self, queue: str, bands: list[int], want: int, served: int) -> int:
         """Take up to *want* jobs of one queue, as its pace and its order keys allow."""

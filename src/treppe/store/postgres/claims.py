@@ -42,6 +42,10 @@ class Claims:
             attempts, crashes, due_at, claimed_at, expires_at, deadline_at, start_at, suspect, probe, False, slotted,
             seen,
         )  # fmt: skip
+        self.keep(claim, event)
+
+    def keep(self, claim: Claim, event: int | None) -> None:
+        """A claim, and the number of its event."""
         self.all.append(claim)
         if event is not None:
             self._events[event].append(claim)

@@ -92,8 +92,9 @@ class Tx:
         self._connection.execute(sql)
 
     def commit(self) -> None:
-        """End it, if it ever began."""
+        """End it, if it ever began; within :meth:`pipeline` in the same round trip. It is done at the end of that."""
         if self._begin is None:
+            self._begin = BEGIN
             self._connection.execute("COMMIT")
 
     @contextmanager

@@ -17,15 +17,15 @@ GROWING = frozenset({"live", "job", "attempt", "slot", "event", "journal", "valu
 """Tables of which no statement may read more than it was asked for."""
 
 HOT = (
-    "attempt_add", "cancel_ask", "claim_heads", "claim_take", "dead_drop", "dead_lock", "due_look", "events_of",
-    "forget_events", "forget_jobs", "health_of", "journal_drop", "journal_page", "keep_look", "key_judge", "keys_free",
-    "keys_hold", "keys_promote", "lapsed_look", "live_aside", "live_defer", "live_delete", "live_lapse", "live_lock",
-    "notes_of", "notes_restart", "report_add", "revive_dead", "revive_live", "settle_finish", "settle_told",
-    "slots_free", "slots_used", "suspect_look", "value_get", "watched", "worker_known", "worker_renew",
+    "attempt_add", "cancel_ask", "claim_heads", "claim_take", "claim_usual", "dead_drop", "dead_lock", "due_look",
+    "events_of", "forget_events", "forget_jobs", "health_of", "journal_drop", "journal_page", "keep_look", "key_judge",
+    "keys_free", "keys_hold", "keys_promote", "lapsed_look", "live_aside", "live_defer", "live_delete", "live_lapse",
+    "live_lock", "notes_of", "notes_restart", "report_add", "revive_dead", "revive_live", "settle_finish",
+    "settle_told", "slots_free", "slots_used", "suspect_look", "value_get", "watched", "worker_known", "worker_renew",
 )  # fmt: skip
 """Claim, settle, renew, acts and upkeep."""
 
-WALKS = {("claim_heads", "live_due"), ("claim_heads", "live_suspect")}
+WALKS = {("claim_heads", "live_due"), ("claim_heads", "live_suspect"), ("claim_usual", "live_suspect")}
 """Scans that begin at an index's end and stop by themselves: the first queue, and suspects, of which there are few."""
 
 
@@ -59,7 +59,7 @@ def _plan(tx: Tx, name: str) -> dict[str, Any]:
 def _bad_scans(plan: dict[str, Any], name: str) -> Iterator[str]:
     for node in _nodes(plan):
         table, index = node.get("Relation Name"), node.get("Index Name")
-        if table not in GROWING or "Scan" not in node["Node Type"]:
+        if table not in GROWING or "Scan" not in node["Node Type"] or node["Node Type"] == "Tid Scan":
             continue
         if index is None:
             yield f"reads all of treppe.{table} ({node['Node Type']})"

@@ -6,14 +6,15 @@ else is locked, goes through the state machine, and is written in batches, too.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cached_property
 
 import msgspec
 
 from treppe.errors import IllegalTransition
 from treppe.job import Event, Kind, Settlement, State, When, advance
 from treppe.store.alike import reports_by_queue
-from treppe.store.postgres.database import SQL, Tx
+from treppe.store.postgres.database import SQL, Row, Tx
 from treppe.store.postgres.writing import (
     CRASHED,
     HANDED_OVER,
@@ -28,6 +29,7 @@ from treppe.store.postgres.writing import (
 )
 from treppe.store.text import clean
 
+Answer = Callable[[], list[Row]]
 _ENDS = frozenset({Event.FINISH, Event.HAND_OVER, Event.CONFIRM, Event.DEFER, Event.DOUBT, Event.BURY})
 
 
@@ -44,12 +46,12 @@ class Settling:
     def __init__(self, tx: Tx, settlements: Sequence[Settlement]) -> None:
         self.wrote_more = False  # than what was sent at once
         self._tx, self._all = tx, settlements
-        self._usual = {s.claim.seq: s for s in reversed(settlements) if _is_usual(s)}  # of two the first counts
+        self._usual = {s.claim.seq: s for s in reversed(settlements) if is_usual(s)}  # of two the first counts
         told = [s for s in self._usual.values() if _has_more_to_say(s)]
         silent = [s for s in self._usual.values() if not _has_more_to_say(s)]
         if len(settlements) not in (len(silent), len(told)):  # several statements: no other may get in between
             tx.send(SQL["live_lock"], (sorted({s.claim.seq for s in settlements}),))
-        self._ended = []
+        self._ended: list[Answer] = []
         if silent:
             fences = columns(sorted(_fence(s) for s in silent))
             self._ended.append(tx.send(SQL["settle_finish"], fences))
@@ -58,15 +60,32 @@ class Settling:
         queues = sorted({s.claim.queue for s in settlements if s.report is not None})
         self._watched = tx.send(SQL["watched"], (queues,)) if queues else None
 
+    @cached_property
+    def rest(self) -> list[Settlement]:
+        """What was not written by what was sent at once."""
+        seqs = {seq for rows in self._ended for (seq,) in rows()}
+        return [s for s in self._all if s.claim.seq not in seqs or self._usual.get(s.claim.seq) is not s]
+
+    @cached_property
+    def watched(self) -> set[str]:
+        """The queues that learn also from successes."""
+        return set() if self._watched is None else {queue for (queue,) in self._watched()}
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing is left to write."""
+        return not self.rest and not self.watched
+
+    def go_on(self, tx: Tx) -> Settling:
+        """What is left is written in another transaction."""
+        self._tx = tx
+        return self
+
     def end(self) -> list[Settlement]:
         """Write what is left; the refused ones."""
-        seqs = {seq for rows in self._ended for (seq,) in rows()}
-        rest = [s for s in self._all if s.claim.seq not in seqs or self._usual.get(s.claim.seq) is not s]
-        refused = _settle_rest(self._tx, rest) if rest else []
-        if self._watched is not None:
-            watched = {queue for (queue,) in self._watched()}
-            self.wrote_more = _teach(self._tx, _without(self._all, refused) if refused else self._all, watched)
-        self.wrote_more = self.wrote_more or bool(rest)
+        refused = _settle_rest(self._tx, self.rest) if self.rest else []
+        taught = _teach(self._tx, _without(self._all, refused) if refused else self._all, self.watched)
+        self.wrote_more = taught or bool(self.rest)
         return refused
 
 
@@ -75,15 +94,10 @@ def _without(settlements: Sequence[Settlement], some: Sequence[Settlement]) -> l
     return [s for s in settlements if id(s) not in ids]
 
 
-def _is_usual(s: Settlement) -> bool:
+def is_usual(s: Settlement) -> bool:
+    """Whether one statement for many such ends is all there is to write."""
     claim = s.claim
-    return (
-        s.event is Event.FINISH
-        and s.kind is Kind.OK
-        and s.counts
-        and claim.key is None
-        and not claim.slotted
-    )
+    return s.event is Event.FINISH and s.kind is Kind.OK and s.counts and claim.key is None and not claim.slotted
 
 
 def _has_more_to_say(s: Settlement) -> bool:
