@@ -1,5 +1,6 @@
 """A worker without work asks little, and an idle one is not forgotten."""
 
+import psycopg
 import pytest
 
 from treppe.job import State
@@ -55,6 +56,28 @@ def test_an_idle_worker_finds_what_comes(store):
     assert claim_ids(store) == []
     put(store, "now")
     assert claim_ids(store) == ["now"]
+
+
+def test_who_only_looks_locks_nothing(store):
+    """A row lock is a write: it would cost a flush of the log each time."""
+    worker = new_worker(store)
+    make_idle(store)
+    store.renew(worker, 60.0)
+    assert claim_ids(store, worker=worker) == []
+    assert store._database.once("SELECT xmax::text FROM treppe.worker WHERE id = $1", (worker,)) == [("0",)]
+
+
+def test_a_worker_that_was_told_of_a_job_takes_it_in_few_round_trips(store, monkeypatch):
+    """One that begins, settles and looks, one that takes, and the commit."""
+    put(store, "a")
+    finish(store, claim_one(store))
+    assert claim_ids(store) == []
+    put(store, "b")
+    trips = []
+    fetch = psycopg.Connection.wait
+    monkeypatch.setattr(psycopg.Connection, "wait", lambda *args, **more: trips.append(1) or fetch(*args, **more))
+    assert claim_ids(store) == ["b"]
+    assert len(trips) <= 8  # a pipeline is waited for about twice
 
 
 def test_an_idle_worker_finds_suspects(store):

@@ -161,8 +161,8 @@ class PostgresStore:
     def claim(self, wanted: Wanted, pace: Pace, settlements: Sequence[Settlement] = ()) -> Claimed:
         """See :meth:`treppe.store.protocol.Store.claim`."""
         self._take_in()
-        self._looked = self._rung
-        claimed = self._claimer.claim(wanted, pace, settlements)
+        told, self._looked = self._rung != self._looked, self._rung
+        claimed = self._claimer.claim(wanted, pace, settlements, told=told)
         if claimed.claims:
             self._here().listener.stir()
         return claimed

@@ -29,6 +29,7 @@ MAX_PACED = 100  # so many paced queues are asked for in one claim
 PROBES = 10  # so many are looked at for one that never failed: it tells more about the other side
 BUSY_AGAIN = 0.01  # seconds; another worker is asking for the grant of a queue
 SUSPECTS = -1  # the band that stands for them
+PEEK = SQL["claim_heads"].replace(" FOR KEY SHARE", "")  # who only looks writes nothing
 
 
 class Claimer:
@@ -42,11 +43,16 @@ class Claimer:
         self._heads = Heads()
         self._served: dict[str, int] = defaultdict(int)
         self._idle = False
-        self._only: tuple[str, int] | None = None  # where all the jobs of the last claim came from
+        self._only: tuple[str, int] | None = None  # where the last jobs came from, if it was one lane
 
-    def claim(self, wanted: Wanted, pace: Pace, settlements: Sequence[Settlement] = ()) -> Claimed:
-        """Settle, then take what may be taken for *wanted*; see :meth:`treppe.store.protocol.Store.claim`."""
-        if self._idle and not settlements:
+    def claim(
+        self, wanted: Wanted, pace: Pace, settlements: Sequence[Settlement] = (), *, told: bool = False
+    ) -> Claimed:
+        """Settle, then take what may be taken for *wanted*; see :meth:`treppe.store.protocol.Store.claim`.
+
+        *told* = something is known to have come.
+        """
+        if self._idle and not settlements and not told:
             claimed = self._peek(wanted)
             if claimed is not None:
                 return claimed
@@ -67,7 +73,7 @@ class Claimer:
 
     def _peek(self, wanted: Wanted) -> Claimed | None:
         """Where nothing came last time one statement tells whether anything is due; None = it may be."""
-        rows = self._database.once(SQL["claim_heads"], (wanted.worker, sorted(wanted.tasks), True))
+        rows = self._database.once(PEEK, (wanted.worker, sorted(wanted.tasks), True))
         if not rows:
             return Claimed()
         agenda = Agenda(wanted, rows[0][0], _heads(rows))
@@ -82,7 +88,7 @@ class Claimer:
         with tx.pipeline():
             settling = settle()
             heads = tx.send(SQL["claim_heads"], ask)
-            if self._only is not None and not wanted.alone:
+            if self._only is not None:
                 scan.look_ahead(*self._only)
         refused, rows = tuple(settling.end()), heads()
         if settling.wrote_more:
@@ -96,8 +102,9 @@ class Claimer:
             turn.take_one_suspect()
         else:
             self._serve_queues(turn, agenda.due)
-            self._only = turn.only()
             agenda.look_again_in(self._heads.left())
+        if turn.claims:
+            self._only = turn.only()
         agenda.look_again_in(turn.scan.sweep_in)
         self._usual.lane = turn.common_lane()
         return Claimed(turn.claims.filled(), refused, agenda.soonest, agenda.suspects_wait())
@@ -105,11 +112,15 @@ class Claimer:
     def _serve_queues(self, turn: _Turn, due: dict[str, list[int]]) -> None:
         queues = self._round_robin(sorted(due))
         share = -(-turn.wanted.n // max(1, len(queues)))
+        empty: set[str] = set()
         for round_share in (share, turn.wanted.n):
             for queue in queues:
                 if turn.room() <= 0:
                     return
-                got = turn.take(queue, due[queue], min(round_share, turn.room()), self._served[queue])
+                want = 0 if queue in empty else min(round_share, turn.room())
+                got = turn.take(queue, due[queue], want, self._served[queue]) if want else 0
+                if got < want:
+                    empty.add(queue)
                 self._served[queue] += got
                 if got or turn.asked == MAX_PACED:
                     self._last_queue = queue
@@ -194,9 +205,11 @@ class _Turn:
         return self.wanted.n - len(self.claims)
 
     def only(self) -> tuple[str, int] | None:
-        """The one lane there is work in, if it gave all that was wanted."""
+        """The one lane there was work in, if it has no pace."""
+        if self.wanted.alone:
+            return self.claims.all[0].queue, SUSPECTS
         lanes = [(queue, band) for queue, bands in self.agenda.due.items() for band in bands]
-        return lanes[0] if len(lanes) == 1 and self.room() == 0 and not self.asked else None
+        return lanes[0] if len(lanes) == 1 and not self.asked else None
 
     def common_lane(self) -> tuple[str, int] | None:
         """The same, if it gave all that was wanted, and nothing that needs a second look."""
@@ -275,12 +288,13 @@ class _Turn:
         slotted = grant.slots is not None
         seqs = [row.seq for row in rows]
         keyed = [row.seq for row in rows if row.okey is not None]
-        with self.tx.pipeline():
-            if slotted:
+        take = SQL["claim_take"], (seqs, self.wanted.worker, 0 if grant.probe else 1, slotted, keyed)
+        if slotted:
+            with self.tx.pipeline():
                 self.tx.send(SQL["slot_take"], (queue, free_slots(used or set(), len(rows)), seqs))
-            answer = self.tx.send(
-                SQL["claim_take"], (seqs, self.wanted.worker, 0 if grant.probe else 1, slotted, keyed)
-            )
+                answer = self.tx.send(*take)
+        else:
+            answer = self.tx.send(*take)
         taken = {row[0]: row for row in answer()}
         if slotted and len(taken) < len(rows):  # another transaction was first to take a key
             self.tx.run(SQL["slots_free"], ([seq for seq in seqs if seq not in taken],))

@@ -102,9 +102,12 @@ class Scan:
 
     def look_ahead(self, queue: str, band: int) -> None:
         """Send on its way what is most likely asked next. What it locks and nobody takes is free again in a moment."""
-        start = self._marks.start((queue, band, self.wanted.tasks))
-        ask = (queue, band, *start, self.tasks, 0, ANY_REPEAT, self.wanted.n)
-        self._ahead = ask, self._tx.send(SQL["due_look"], ask)
+        if self.wanted.alone:
+            ask: tuple[Any, ...] = ("suspect_look", queue, self.tasks)
+        else:
+            start = self._marks.start((queue, band, self.wanted.tasks))
+            ask = ("due_look", queue, band, *start, self.tasks, 0, ANY_REPEAT, self.wanted.n)
+        self._ahead = ask, self._tx.send(SQL[ask[0]], ask[1:])
 
     def look_anew(self) -> None:
         """Forget what was looked up ahead: the rows have changed since."""
@@ -112,8 +115,7 @@ class Scan:
 
     def suspects(self, queue: str) -> list[Found]:
         """The first suspects of a queue that may run now, each of them alone."""
-        rows = [Found(*row) for row in self._tx.rows(SQL["suspect_look"], (queue, self.tasks))]
-        return self._leading(rows)
+        return self._leading([Found(*row) for row in self._answer("suspect_look", queue, self.tasks)])
 
     def candidates(self, queue: str, bands: Sequence[int], want: int, served: int) -> list[Found]:
         """Jobs that may start now: by band, and a tenth of them by age alone."""
@@ -159,10 +161,13 @@ class Scan:
     def _look(self, lane: Lane, after: Place, repeats: tuple[int, int], limit: int) -> tuple[float, list[Found]]:
         """The next rows of a lane, and how long the server looked for them."""
         queue, band, _ = lane
-        ask = (queue, band, *after, self.tasks, *repeats, limit)
-        ahead, self._ahead = self._ahead, None
-        answer = ahead[1]() if ahead is not None and ahead[0] == ask else self._tx.rows(SQL["due_look"], ask)
+        answer = self._answer("due_look", queue, band, *after, self.tasks, *repeats, limit)
         return answer[0][0], [Found(*row[1:]) for row in answer if row[1] is not None]
+
+    def _answer(self, *ask: Any) -> list[Row]:
+        """The rows for a statement with its parameters; it may have been sent ahead."""
+        ahead, self._ahead = self._ahead, None
+        return ahead[1]() if ahead is not None and ahead[0] == ask else self._tx.rows(SQL[ask[0]], ask[1:])
 
     def _leading(self, rows: list[Found]) -> list[Found]:
         """Those without a key, and those that stand first in the line of theirs."""
