@@ -3,7 +3,7 @@
 import psycopg
 import pytest
 
-from treppe.job import State
+from treppe.job import Repeat, State
 from treppe.store.postgres.keeping import BUSY, IDLE
 from treppe.testing.contract.base import together
 from treppe.testing.contract.verbs import (
@@ -67,17 +67,27 @@ def test_who_only_looks_locks_nothing(store):
     assert store._database.once("SELECT xmax::text FROM treppe.worker WHERE id = $1", (worker,)) == [("0",)]
 
 
-def test_a_worker_that_was_told_of_a_job_takes_it_in_few_round_trips(store, monkeypatch):
-    """One that begins, settles and looks, one that takes, and the commit."""
+def test_a_worker_that_was_told_of_a_job_takes_it_in_one_round_trip(store, monkeypatch):
+    worker = new_worker(store)
     put(store, "a")
     finish(store, claim_one(store))
     assert claim_ids(store) == []
     put(store, "b")
-    trips = []
-    fetch = psycopg.Connection.wait
-    monkeypatch.setattr(psycopg.Connection, "wait", lambda *args, **more: trips.append(1) or fetch(*args, **more))
-    assert claim_ids(store) == ["b"]
-    assert len(trips) <= 8  # a pipeline is waited for about twice
+    trips, wait = [], psycopg.Connection.wait
+    monkeypatch.setattr(psycopg.Connection, "wait", lambda *args, **more: trips.append(1) or wait(*args, **more))
+    told = claim(store, worker=worker)
+    assert [one.id for one in told.claims] == ["b"]
+    assert told.next_in < 0.1  # the other queues
+    assert len(trips) <= 4  # the driver looks up after each statement that it sends
+
+
+def test_a_worker_that_was_told_finds_what_is_not_where_the_last_job_was(store):
+    put(store, "a")
+    finish(store, claim_one(store))
+    for n, other in enumerate([{"queue": "other"}, {"priority": 3}, {"key": "k"}, {"repeat": Repeat.ASK}, {}]):
+        assert claim_ids(store) == []
+        put(store, f"b{n}", **other)
+        assert claim_ids(store) == [f"b{n}"]
 
 
 def test_an_idle_worker_finds_suspects(store):

@@ -28,6 +28,7 @@ from treppe.store.protocol import Claimed, Pace, Wanted
 MAX_PACED = 100  # so many paced queues are asked for in one claim
 PROBES = 10  # so many are looked at for one that never failed: it tells more about the other side
 BUSY_AGAIN = 0.01  # seconds; another worker is asking for the grant of a queue
+SOON = 0.01  # seconds until everything is looked at, when one lane was served before
 SUSPECTS = -1  # the band that stands for them
 PEEK = SQL["claim_heads"].replace(" FOR KEY SHARE", "")  # who only looks writes nothing
 
@@ -44,6 +45,7 @@ class Claimer:
         self._served: dict[str, int] = defaultdict(int)
         self._idle = False
         self._only: tuple[str, int] | None = None  # where the last jobs came from, if it was one lane
+        self._common = False  # and none of them needed a second look
 
     def claim(
         self, wanted: Wanted, pace: Pace, settlements: Sequence[Settlement] = (), *, told: bool = False
@@ -52,8 +54,8 @@ class Claimer:
 
         *told* = something is known to have come.
         """
-        if self._idle and not settlements and not told:
-            claimed = self._peek(wanted)
+        if self._idle and not settlements:
+            claimed = (self._take_at_once(wanted) if told else None) or self._peek(wanted)
             if claimed is not None:
                 return claimed
         if self._usual.fits(wanted, settlements):
@@ -70,6 +72,15 @@ class Claimer:
         left = msgspec.structs.replace(wanted, n=wanted.n - len(claims))
         more = self._database.write(lambda tx: self._claim(tx, left, pace, partial(settling.go_on, tx)))
         return msgspec.structs.replace(more, claims=claims + more.claims)
+
+    def _take_at_once(self, wanted: Wanted) -> Claimed | None:
+        """What just came is most likely where the last jobs were. What else there is has a moment's time."""
+        if not self._common or wanted.alone:
+            return None
+        self._usual.lane = self._only
+        claims, _ = self._usual.take(wanted, ())
+        self._idle = not claims
+        return Claimed(claims, next_in=SOON) if claims else None
 
     def _peek(self, wanted: Wanted) -> Claimed | None:
         """Where nothing came last time one statement tells whether anything is due; None = it may be."""
@@ -104,9 +115,9 @@ class Claimer:
             self._serve_queues(turn, agenda.due)
             agenda.look_again_in(self._heads.left())
         if turn.claims:
-            self._only = turn.only()
+            self._only, self._common = turn.only(), turn.is_common()
+        self._usual.lane = self._only if turn.room() == 0 and turn.is_common() else None
         agenda.look_again_in(turn.scan.sweep_in)
-        self._usual.lane = turn.common_lane()
         return Claimed(turn.claims.filled(), refused, agenda.soonest, agenda.suspects_wait())
 
     def _serve_queues(self, turn: _Turn, due: dict[str, list[int]]) -> None:
@@ -211,10 +222,9 @@ class _Turn:
         lanes = [(queue, band) for queue, bands in self.agenda.due.items() for band in bands]
         return lanes[0] if len(lanes) == 1 and not self.asked else None
 
-    def common_lane(self) -> tuple[str, int] | None:
-        """The same, if it gave all that was wanted, and nothing that needs a second look."""
-        full = self.room() == 0 and not self.wanted.alone
-        return self.only() if full and all(map(is_common, self.claims.all)) else None
+    def is_common(self) -> bool:
+        """Whether nothing that was taken from that lane needs a second look."""
+        return not self.wanted.alone and self.only() is not None and all(map(is_common, self.claims.all))
 
     def take(self, queue: str, bands: list[int], want: int, served: int) -> int:
         """Take up to *want* jobs of one queue, as its pace and its order keys allow."""
