@@ -32,7 +32,7 @@ def test_what_is_not_installed_is_named_and_left_out(monkeypatch):
     real = peers.peer
     monkeypatch.setattr(peers, "peer", peer)
     monkeypatch.setattr(peers, "absent", peers.absent.__wrapped__)
-    assert peers.absent("sqlite") == {"huey_sqlite": "huey is not installed"}
+    assert peers.absent("sqlite")["huey_sqlite"] == "huey is not installed"
     assert not [one for one in peers.contestants("sqlite") if one.startswith("huey")]
     assert "treppe_sqlite/threads" in peers.contestants("sqlite")
 
