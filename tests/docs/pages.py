@@ -73,7 +73,7 @@ def commands(page: str) -> Iterator[str]:
     """Every call of ``treppe`` that a page shows, from blocks and from the prose."""
     lines = [line for block in blocks(page) for line in block.text.splitlines()]
     for text in [*lines, *code_spans(page)]:
-        if call := re.search(r"(?:^|(?<!from)[\s/=;&|(])treppe ((?:--?\w|\w).*)$", text):
+        if call := re.search(r"(?:^|(?<!from)(?<!SCHEMA)[\s/=;&|(])treppe ((?:--?\w|\w).*)$", text):
             yield re.split(r"\s(?:[|&;>#]|2>)|  +#", call[1])[0]
 
 

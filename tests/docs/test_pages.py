@@ -26,7 +26,7 @@ def test_the_page_works_as_it_is_written(page, tmp_path):
 @pytest.mark.parametrize("page", ON_POSTGRES, ids=lambda page: page.name)
 def test_the_page_works_with_the_database_that_it_asks_for(page, tmp_path, postgres18, monkeypatch):
     postgres18.execute("CREATE DATABASE shop")
-    monkeypatch.setenv("PATH", f"{os.environ['PATH']}:{postgres18.programs}")  # for psql
+    monkeypatch.setenv("PATH", f"{postgres18.programs}:{os.environ['PATH']}")  # psql and pg_dump
     reached_by = {"PGHOST": str(postgres18.folder), "PGPORT": str(postgres18.port), "PGUSER": "postgres"}
     try:
         tell(page, tmp_path, **reached_by, DJANGO_SETTINGS_MODULE="settings")
