@@ -152,6 +152,14 @@ MISTAKES = [
         '"sqlite://treppe.db" names no store. Write "sqlite:///treppe.db"',
     ),
     Mistake(
+        "a password in the settings", changed("sqlite:///treppe.db", "postgresql://ada:hunter2@db/shop"), CHECK, 0,
+        'the password is written down here. Keep it in ~/.pgpass, or write store = "env:DATABASE_URL"',
+    ),
+    Mistake(
+        "a database server that is not there", changed("sqlite:///treppe.db", "postgresql://ada@127.0.0.1:1/shop"),
+        ("status",), 3, "Try again in a moment, or see: treppe doctor",
+    ),
+    Mistake(
         "a store of a version to come", changed("sqlite:///treppe.db", "redis://cache/0"), CHECK, 1,
         'not available in this version: Redis as the store. Use store = "sqlite:///treppe.db" until then',
     ),

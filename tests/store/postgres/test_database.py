@@ -246,8 +246,20 @@ def test_a_server_that_cannot_be_reached_is_named_without_the_password(url, sent
 
 
 def test_a_database_or_a_role_that_is_not_there_is_told(postgres18):
-    with pytest.raises(StoreUnavailable, match='database "nobody" does not exist'):
+    with pytest.raises(StoreUnavailable, match=r'database "nobody" does not exist\. Make it: createdb nobody$'):
         Database(postgres18.url("nobody")).once("SELECT 1")
+
+
+def test_a_role_that_may_not_is_told_who_can_help(postgres18, treppe_url):
+    postgres18.execute("DROP ROLE IF EXISTS poor; CREATE ROLE poor LOGIN")
+    store = PostgresStore(treppe_url.replace("postgres@", "poor@"))
+    for call in (store.backlog, store.migrate, lambda: store.put([NewJob("a", "t", "q")])):
+        with pytest.raises(
+            StoreError, match=r"permission denied .*\. Let the owner of the tables grant what is missing"
+        ):
+            call()
+    store.close()
+    postgres18.execute("DROP ROLE poor")
 
 
 def test_tables_that_are_not_there_are_told_with_the_cure(postgres_url):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import select
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -154,6 +155,10 @@ def _translated(url: str, error: psycopg.Error) -> StoreError:
     where = shown(url)
     if isinstance(error, (pg.UndefinedTable, pg.InvalidSchemaName, pg.UndefinedColumn, pg.UndefinedFunction)):
         return StoreError(f"{where}: {text}. Run: treppe migrate")
+    if isinstance(error, pg.InsufficientPrivilege):
+        return StoreError(f"{where}: {text}. Let the owner of the tables grant what is missing, see docs/postgresql.md")
+    if missing := re.search(r'database "([^"]+)" does not exist', text):
+        text = f"{text}. Make it: createdb {missing[1]}"
     if isinstance(error, pg.LockNotAvailable):
         return StoreBusy(f"{where}: another transaction is in the way. Try again when it has ended ({text})")
     if _may_pass(error):
