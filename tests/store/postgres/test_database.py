@@ -12,11 +12,15 @@ import psycopg
 import pytest
 
 from tests.servers import Server, migrated, running
+from treppe.demo.postgres import wait_until
 from treppe.errors import StoreBusy, StoreError, StoreUnavailable
 from treppe.job import NewJob
+from treppe.policy.pace import Pacer
+from treppe.settle import DONE, Rules, conclude
 from treppe.store.postgres import PostgresStore
 from treppe.store.postgres.connecting import connect, is_pooled, shown
 from treppe.store.postgres.database import Database
+from treppe.store.protocol import Wanted
 
 
 @pytest.fixture
@@ -148,6 +152,28 @@ def test_renewals_do_not_wait_for_those_who_use_every_connection(treppe_url):
     store.close()
 
 
+def test_a_renewal_does_not_wait_for_a_settle_that_waits_for_a_lock(treppe_url):
+    store = PostgresStore(treppe_url)
+    store.enlist(7, "worker", 10)
+    store.put([NewJob("a", "t", "q")])
+    claimed = store.claim(Wanted(7, 1, 1, frozenset({"t"})), Pacer({}))
+    ended = [conclude(claimed.claims[0], DONE, Rules(), 0.0, 0.0)]
+    with psycopg.connect(treppe_url) as other:
+        other.execute("SELECT seq FROM treppe.live FOR UPDATE")
+        settling = threading.Thread(target=store.settle, args=(ended,))
+        settling.start()
+        waiting = (
+            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+        )
+        wait_until(lambda: store._database.once(waiting)[0][0], "the settle waits")
+        renewals = [store.renew(7, 10) for _ in range(3)]
+        assert settling.is_alive()
+    settling.join(20)
+    assert renewals == [True] * 3
+    assert store.backlog().done == 1
+    store.close()
+
+
 def test_no_more_connections_are_open_than_allowed(treppe_url):
     database = Database(treppe_url, size=3)
     together, most = threading.Barrier(8), []
@@ -179,7 +205,7 @@ store = PostgresStore(sys.argv[1])
 store.put([NewJob("parent", "t", "q")])
 store.renew(1, 10)
 store.wait(0.0, Bell())
-with store._database._opened.apart_lock:  # as if another thread renewed at this very moment
+with store._database._opened.renewing.lock:  # as if another thread renewed at this very moment
     child = os.fork()
     if not child:
         store.renew(1, 10)

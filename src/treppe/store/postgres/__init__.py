@@ -71,7 +71,7 @@ class PostgresStore:
     """Satisfies :class:`treppe.store.protocol.Store` on the database behind *url*.
 
     ``clock`` gives the store's time in Unix seconds, for tests; without one it is the database's. At most
-    ``connections`` are open at a time, beside one that only renews leases and one that only listens.
+    ``connections`` are open at a time, beside three: to settle, to renew leases, and to listen.
 
     ::
 

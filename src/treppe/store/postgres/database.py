@@ -145,6 +145,29 @@ def _rows_of(cursor: psycopg.Cursor[Row]) -> list[Row]:
     return cursor.fetchall() if result is not None and result.nfields else []
 
 
+class _Apart:
+    """A connection for one kind of call, one at a time."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self._connection: Connection | None = None
+
+    def use(self, url: str, work: Callable[[Connection], T]) -> T:
+        """Do some work on it; it is opened, or opened anew, if need be."""
+        with self.lock:
+            if self._connection is not None and not is_usable(self._connection):
+                self._connection.close()
+                self._connection = None
+            self._connection = self._connection or connect(url)
+            return work(self._connection)
+
+    def close(self) -> None:
+        """Close it once nobody uses it."""
+        with self.lock:
+            if self._connection is not None:
+                self._connection.close()
+
+
 class _Open:
     """What belongs to one process: connections and locks do not survive a fork."""
 
@@ -152,13 +175,13 @@ class _Open:
         self.pid = os.getpid()
         self.free: deque[Connection] = deque()
         self.places = threading.BoundedSemaphore(size)
-        self.apart: Connection | None = None
-        self.apart_lock = threading.Lock()
+        self.settling, self.renewing = _Apart(), _Apart()
         self.closed = False
 
 
 class Database:
-    """The database behind *url*. At most *size* connections, and one apart for what must never wait for them."""
+    """The database behind *url*. At most *size* connections, and two apart for what must never wait for them: ends of
+    jobs, and leases, which wait for nobody's end either."""
 
     def __init__(self, url: str, clock: Clock | None = None, size: int = MAX_CONNECTIONS) -> None:
         self.url = url
@@ -172,7 +195,8 @@ class Database:
 
     def write_apart(self, work: Callable[[Tx], T]) -> T:
         """The same on a connection of its own, which waits for nobody else of this process."""
-        return self._again(lambda: self._with_apart(lambda connection: self._transact(connection, BEGIN, work)))
+        apart = self._here().settling
+        return self._again(lambda: apart.use(self.url, lambda connection: self._transact(connection, BEGIN, work)))
 
     def read(self, work: Callable[[Tx], T]) -> T:
         """Run *work* on one snapshot."""
@@ -183,8 +207,9 @@ class Database:
         return self._again(lambda: self._with_any(lambda connection: self._one(connection, sql, params)))
 
     def once_apart(self, sql: str, params: Sequence[Any] = ()) -> list[Row]:
-        """The same on the connection apart."""
-        return self._again(lambda: self._with_apart(lambda connection: self._one(connection, sql, params)))
+        """The same on another connection apart."""
+        apart = self._here().renewing
+        return self._again(lambda: apart.use(self.url, lambda connection: self._one(connection, sql, params)))
 
     def now(self) -> float:
         """The database's clock."""
@@ -199,9 +224,8 @@ class Database:
         opened, self._opened = self._here(), _Open(self._size)
         opened.closed = True
         self._close_free(opened)
-        with opened.apart_lock:
-            if opened.apart is not None:
-                opened.apart.close()
+        opened.settling.close()
+        opened.renewing.close()
 
     def _here(self) -> _Open:
         if os.getpid() != self._opened.pid:  # forked: the connections are the parent's
@@ -231,15 +255,6 @@ class Database:
                 self._give_back(opened, connection)
         finally:
             opened.places.release()
-
-    def _with_apart(self, work: Callable[[Connection], T]) -> T:
-        opened = self._here()
-        with opened.apart_lock:
-            if opened.apart is not None and not is_usable(opened.apart):
-                opened.apart.close()
-                opened.apart = None
-            opened.apart = opened.apart or connect(self.url)
-            return work(opened.apart)
 
     def _borrow(self, opened: _Open) -> Connection:
         while True:
