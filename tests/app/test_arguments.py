@@ -119,6 +119,20 @@ def test_a_call_is_stored_alike_however_it_was_written():
     assert made.encode((1, 2), {}) == made.encode((), {"b": 2, "a": 1}) == b'{"a":1,"b":2}'
 
 
+def test_what_is_given_by_name_only_is_never_taken_by_place():
+    def task(a: int = 1, *, b: int, c: int = 3) -> None: ...
+
+    made = arguments(task)
+    assert made.encode((5,), {"c": 1, "b": 2}) == b'{"a":5,"b":2,"c":1}'
+    assert made.encode((), {"b": 2}) == b'{"b":2}'
+    with pytest.raises(InvalidJob, match="missing a required argument: 'b'"):
+        made.encode((1,), {})
+    with pytest.raises(InvalidJob, match="too many positional arguments"):
+        made.encode((1, 2), {})
+    with pytest.raises(InvalidJob, match="too many positional arguments"):
+        made.encode((1, 2, 3), {})
+
+
 def test_the_context_is_no_argument():
     def task(ctx: Context, a: int) -> None: ...
 

@@ -34,6 +34,7 @@ class Arguments:
         self._order = tuple(parameter.name for parameter in parameters)
         self._by_place = sum(parameter.kind is parameter.POSITIONAL_OR_KEYWORD for parameter in parameters)
         self._needed = {parameter.name for parameter in parameters if parameter.default is parameter.empty}
+        self._least = max((self._order.index(name) + 1 for name in self._needed), default=0)
         self._signature = signature.replace(parameters=parameters)
         self._decoder = msgspec.json.Decoder(_shape_of(parameters, hints))
 
@@ -57,10 +58,12 @@ class Arguments:
     def _by_name(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         """The arguments in the order of the parameters. Python's own way is asked only about mistakes: it is slow."""
         given = dict(zip(self._order, args, strict=False))
+        if not kwargs and self._least <= len(args) <= self._by_place:
+            return given
         given.update(kwargs)
         no_twice = len(given) == len(args) + len(kwargs) and len(args) <= self._by_place
         if no_twice and given.keys() >= self._needed and given.keys() <= self.names:
-            return {name: given[name] for name in self._order if name in given} if kwargs else given
+            return {name: given[name] for name in self._order if name in given}
         try:
             return self._signature.bind(*args, **kwargs).arguments
         except TypeError as error:

@@ -21,7 +21,7 @@ def new_id() -> str:
         # Within a millisecond, or after the clock went back: a random step beyond the last one.
         _last_id = fresh if fresh >> 74 > _last_id >> 74 else _last_id + 1 + _random.getrandbits(32)
         moment, middle, tail = _last_id >> 74, _last_id >> 62 & 0xFFF, _last_id & (1 << 62) - 1
-    text = f"{moment << 80 | 0x7 << 76 | middle << 64 | 0b10 << 62 | tail:032x}"
+    text = (moment << 80 | 0x7 << 76 | middle << 64 | 0b10 << 62 | tail).to_bytes(16, "big").hex()
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
 
