@@ -224,7 +224,8 @@ class _Turn:
 
     def is_common(self) -> bool:
         """Whether nothing that was taken from that lane needs a second look."""
-        return not self.wanted.alone and self.only() is not None and all(map(is_common, self.claims.all))
+        in_one_lane = not self.wanted.alone and not self.scan.parked and self.only() is not None
+        return in_one_lane and all(map(is_common, self.claims.all))
 
     def take(self, queue: str, bands: list[int], want: int, served: int) -> int:
         """Take up to *want* jobs of one queue, as its pace and its order keys allow."""

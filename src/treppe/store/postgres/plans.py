@@ -17,11 +17,12 @@ GROWING = frozenset({"live", "job", "attempt", "slot", "event", "journal", "valu
 """Tables of which no statement may read more than it was asked for."""
 
 HOT = (
-    "attempt_add", "cancel_ask", "claim_heads", "claim_take", "claim_usual", "dead_drop", "dead_lock", "due_look",
-    "events_of", "forget_events", "forget_jobs", "health_of", "journal_drop", "journal_page", "keep_look", "key_judge",
-    "keys_free", "keys_hold", "keys_promote", "lapsed_look", "live_aside", "live_defer", "live_delete", "live_lapse",
-    "live_lock", "notes_of", "notes_restart", "report_add", "revive_dead", "revive_live", "settle_finish",
-    "settle_told", "slots_free", "slots_used", "suspect_look", "value_get", "watched", "worker_known", "worker_renew",
+    "attempt_add", "cancel_ask", "claim_heads", "claim_take", "claim_usual", "dead_drop", "dead_lock", "due_beyond",
+    "due_look", "events_of", "forget_events", "forget_jobs", "health_of", "journal_drop", "journal_page", "keep_look",
+    "key_judge", "keys_free", "keys_hold", "keys_promote", "lapsed_look", "live_aside", "live_defer", "live_delete",
+    "live_lapse", "live_lock", "notes_of", "notes_restart", "report_add", "revive_dead", "revive_live",
+    "settle_finish", "settle_told", "slots_free", "slots_used", "suspect_look", "value_get", "watched", "worker_known",
+    "worker_renew",
 )  # fmt: skip
 """Claim, settle, renew, acts and upkeep."""
 

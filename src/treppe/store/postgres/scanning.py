@@ -11,6 +11,9 @@ from treppe.store.postgres.putting import REPEATS
 from treppe.store.protocol import Wanted
 
 MAX_PARKED = 500
+MAX_STEP = 2000
+PARK_FOR = 0.1  # seconds of one claim that go into setting aside who is behind a key
+MAX_WALK = 50_000
 AGED_EVERY = 10
 ANY_REPEAT = len(REPEATS) - 1
 
@@ -61,6 +64,7 @@ class Marks:
 
     def __init__(self) -> None:
         self._marks: dict[Lane, _Mark] = {}
+        self.beyond: dict[Lane, Place] = {}  # where a lane goes on behind a long line that is being set aside
 
     def start(self, lane: Lane) -> Place:
         """Where to begin."""
@@ -96,6 +100,7 @@ class Scan:
         self.now = 0.0
         self.tasks = sorted(wanted.tasks)
         self.risky = 0  # jobs taken that must not be repeated
+        self.parked = 0  # jobs found behind their keys
         self.sweep_in: float | None = None  # seconds until a lane is looked at again from its beginning
         self._tx, self._marks = tx, marks
         self._ahead: tuple[tuple[Any, ...], Callable[[], list[Row]]] | None = None
@@ -133,30 +138,53 @@ class Scan:
     def leaders(
         self, queue: str, band: int, want: int, skip: Sequence[Found] = (), least: int = 0, most: int = ANY_REPEAT
     ) -> list[Found]:
-        """Up to *want* claimable jobs of a band; those behind their key are parked and looked past."""
+        """Up to *want* claimable jobs of a band; those behind their key are parked and looked past.
+
+        A long line is parked in several claims. Each of them goes on beyond it, for what can be taken there.
+        """
         lane = (queue, band, self.wanted.tasks)
         taken = {row.seq for row in skip}
         begin = after = self._marks.start(lane) if most == ANY_REPEAT else START
         found: list[Found] = []
-        parked = 0
+        behind: list[Found] = []
+        until = time.perf_counter() + PARK_FOR
         while len(found) < want:
-            if parked >= MAX_PARKED:  # the next claim goes on here
+            room = self.wanted.free - self.risky - sum(1 for row in (*skip, *found) if row.repeat)
+            if len(behind) >= MAX_PARKED and time.perf_counter() >= until:  # the next claim goes on here
+                beyond = self._beyond(lane, after, behind, most if room > 0 else 0, want - len(found) + len(taken))
+                found += _within(room, [row for row in beyond if row.seq not in taken], want - len(found))
                 self._remember_sweep(0.0)
                 break
-            room = self.wanted.free - self.risky - sum(1 for row in (*skip, *found) if row.repeat)
-            limit = MAX_PARKED - parked if parked else want - len(found) + len(taken)
+            limit = min(MAX_STEP, max(MAX_PARKED, 4 * len(behind))) if behind else want - len(found) + len(taken)
             took, rows = self._look(lane, after, (least, most if room > 0 else 0), limit)
             if after is begin and room > 0 and (least, most) == (0, ANY_REPEAT):
                 self._marks.keep(lane, begin, rows[0].place if rows else (self.now, 1), took, len(rows))
             fresh = [row for row in rows if row.seq not in taken]
             leading = self._leading(fresh)
-            parked += len(fresh) - len(leading)
+            behind += set(fresh).difference(leading)
             found += _within(room, leading, want - len(found))
             if len(rows) < limit:
                 self._remember_sweep(self._marks.left(lane))
+                self._marks.beyond.pop(lane, None)
                 break
             after = rows[-1].place
+        self.parked += len(behind)
         return found
+
+    def _beyond(self, lane: Lane, after: Place, behind: Sequence[Found], most: int, want: int) -> list[Found]:
+        """Who stands beyond the lines of these, as far as one call may look; the next one goes on from there."""
+        queue, band, _ = lane
+        start = max(after, self._marks.beyond.get(lane, after))
+        keys = sorted({row.okey for row in behind if row.okey is not None})
+        ask = (queue, band, *start, self.tasks, keys, MAX_WALK, most, want)
+        answer = self._tx.rows(SQL["due_beyond"], ask)
+        rows = [Found(*row[2:]) for row in answer if row[2] is not None]
+        ended = answer[0][:2]
+        if rows:
+            self._marks.beyond[lane] = rows[0].run_at, rows[0].seq - 1
+        elif ended[1] is not None:
+            self._marks.beyond[lane] = ended
+        return self._leading(rows)
 
     def _look(self, lane: Lane, after: Place, repeats: tuple[int, int], limit: int) -> tuple[float, list[Found]]:
         """The next rows of a lane, and how long the server looked for them."""

@@ -1,6 +1,6 @@
 """Settling: writing how claims ended, fenced by token and worker.
 
-The common end (done, no key, no slot, on time) is one statement for the whole batch, which is its own fence. Everything
+The common end (done, no slot, on time) is one statement for the whole batch, which is its own fence. Everything
 else is locked, goes through the state machine, and is written in batches, too.
 """
 
@@ -21,11 +21,14 @@ from treppe.store.postgres.writing import (
     NOTHING_SEEN,
     UNCLEAR,
     Evidence,
+    Key,
     Line,
     Live,
     Writes,
     columns,
     lock,
+    missed,
+    promote,
 )
 from treppe.store.text import clean
 
@@ -57,6 +60,8 @@ class Settling:
             self._ended.append(tx.send(SQL["settle_finish"], fences))
         if told:
             self._ended.append(tx.send(SQL["settle_told"], columns(sorted(_telling(s) for s in told))))
+        keys = sorted({(s.claim.queue, s.claim.key) for s in self._usual.values() if s.claim.key is not None})
+        self._heads = tx.send(SQL["keys_promote"], columns(keys)) if keys else None
         queues = sorted({s.claim.queue for s in settlements if s.report is not None})
         self._watched = tx.send(SQL["watched"], (queues,)) if queues else None
 
@@ -71,10 +76,15 @@ class Settling:
         """The queues that learn also from successes."""
         return set() if self._watched is None else {queue for (queue,) in self._watched()}
 
+    @cached_property
+    def missed(self) -> list[Key]:
+        """Keys whose next job has vanished at that moment."""
+        return missed(self._heads()) if self._heads is not None else []
+
     @property
     def is_over(self) -> bool:
         """Whether nothing is left to write."""
-        return not self.rest and not self.watched
+        return not self.rest and not self.watched and not self.missed
 
     def go_on(self, tx: Tx) -> Settling:
         """What is left is written in another transaction."""
@@ -85,7 +95,8 @@ class Settling:
         """Write what is left; the refused ones."""
         refused = _settle_rest(self._tx, self.rest) if self.rest else []
         taught = _teach(self._tx, _without(self._all, refused) if refused else self._all, self.watched)
-        self.wrote_more = taught or bool(self.rest)
+        promoted = promote(self._tx, self.missed)
+        self.wrote_more = taught or bool(self.rest) or promoted > 0
         return refused
 
 
@@ -97,7 +108,7 @@ def _without(settlements: Sequence[Settlement], some: Sequence[Settlement]) -> l
 def is_usual(s: Settlement) -> bool:
     """Whether one statement for many such ends is all there is to write."""
     claim = s.claim
-    return s.event is Event.FINISH and s.kind is Kind.OK and s.counts and claim.key is None and not claim.slotted
+    return s.event is Event.FINISH and s.kind is Kind.OK and s.counts and not claim.slotted
 
 
 def _has_more_to_say(s: Settlement) -> bool:

@@ -29,10 +29,11 @@ class Usual:
 
     def take(self, wanted: Wanted, settlements: Sequence[Settlement]) -> tuple[tuple[Claim, ...], Settling]:
         """The claims, up to what is wanted; and how the settling went, which may not be over."""
+        queue, _ = self.lane or ("", 0)
         rows, now, settling = self._database.write(lambda tx: self._take(tx, wanted, settlements))
         if len(rows) < wanted.n or not settling.is_over:
             self.lane = None
-        claims = [_claim(row, wanted, now) for row in rows]
+        claims = [_claim(row, wanted, queue, now) for row in rows]
         if any(claim.token > 1 or row[-1] is not None for claim, row in zip(claims, rows, strict=True)):
             self._database.read(lambda tx: _fill(tx, wanted, claims, rows))
         return tuple(claims), settling
@@ -56,18 +57,18 @@ class Usual:
 
 def is_common(claim: Claim) -> bool:
     """A claim of the kind that is taken here."""
-    return claim.key is None and claim.repeat is Repeat.SAFE and claim.seen is None
+    return claim.repeat is Repeat.SAFE and claim.seen is None
 
 
 def _place(row: Row) -> tuple[bool, float, int]:
     return row[0] is None, row[7] or 0.0, row[0] or 0
 
 
-def _claim(row: Row, wanted: Wanted, now: float) -> Claim:
-    (seq, token, task, queue, tries, charged, attempts, _, crashes, due_at, expires_at, deadline_at, id, payload,
+def _claim(row: Row, wanted: Wanted, queue: str, now: float) -> Claim:
+    (seq, token, task, key, tries, charged, attempts, _, crashes, due_at, expires_at, deadline_at, id, payload,
      content_type, _) = row  # fmt: skip
     return Claim(
-        seq, id, token, wanted.worker, task, queue, payload, content_type, None, Repeat.SAFE, tries, charged, attempts,
+        seq, id, token, wanted.worker, task, queue, payload, content_type, key, Repeat.SAFE, tries, charged, attempts,
         crashes, due_at, now, expires_at, deadline_at,
     )  # fmt: skip
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from treppe.job import Event, Kind, State
-from treppe.store.postgres.database import SQL, Tx
+from treppe.store.postgres.database import SQL, Row, Tx
 
 WAITING, BEHIND, UNCLEAR, HANDED_OVER = range(4)
 STATE_OF = (State.WAITING, State.WAITING, State.UNCLEAR, State.HANDED_OVER)
@@ -179,8 +179,13 @@ def promote(tx: Tx, keys: Iterable[Key]) -> int:
     while left:
         rows = tx.rows(SQL["keys_promote"], columns(left))
         woken += sum(row[3] for row in rows)
-        left = sorted((queue, okey) for queue, okey, is_there, _ in rows if not is_there)
+        left = missed(rows)
     return woken
+
+
+def missed(rows: Iterable[Row]) -> list[Key]:
+    """The keys of an answer of ``keys_promote.sql`` that have to be looked at again."""
+    return sorted((queue, okey) for queue, okey, is_there, _ in rows if not is_there)
 
 
 def columns(rows: Sequence[Sequence[Any]]) -> list[list[Any]]:

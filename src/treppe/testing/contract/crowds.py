@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import takewhile
+
 from treppe.job import Event, State
 from treppe.store.protocol import Filter, Store
 from treppe.testing.clock import ManualClock
@@ -41,7 +43,8 @@ class Crowds(Contract):
         put(store, "free", key="another")
         rounds = [claim(store) for _ in range(4)]
         assert [one.id for brought in rounds for one in brought.claims] == ["free"]
-        assert rounds[0].next_in == 0, "a worker would sleep although there is more to look at"
+        before = list(takewhile(lambda brought: not brought.claims, rounds))
+        assert all(brought.next_in == 0 for brought in before), "a worker would sleep although there is more to look at"
 
     def test_many_suspects_of_one_queue_hide_no_other_queues(self, store: Store) -> None:
         put_many(store, 150, "a", queue="a")

@@ -1,7 +1,7 @@
 -- The usual claim in one statement: the next jobs of one queue ($2) and band ($3), where nothing else is due for a worker
 -- ($1) that has not been given up, and nothing is known of the queue's pace. Other lanes are looked at first, and beside
--- this one, whose ended jobs lie where a scan would begin. Taken are jobs that need no second look: without a key, safe to
--- repeat, never failed before. They are updated where they were just locked. The row without a number tells the rest: how
+-- this one, whose ended jobs lie where a scan would begin. Taken are jobs that need no second look: safe to repeat, never
+-- failed before, first of their keys. They are updated where they were just locked. The row without a number tells the rest: how
 -- many were found, since when the server looked, and where the first one stands.
 WITH RECURSIVE me AS MATERIALIZED (
   SELECT id FROM treppe.worker WHERE id = $1 AND NOT gone FOR KEY SHARE
@@ -31,7 +31,13 @@ WITH RECURSIVE me AS MATERIALIZED (
         WHERE l.queue = lane.queue AND l.band = lane.band AND l.parked = 0 AND NOT l.suspect AND NOT l.running
         ORDER BY l.run_at, l.seq LIMIT 1) <= (SELECT extract(epoch FROM clock_timestamp())::double precision)) AS is_open
 ), found AS MATERIALIZED (
-  SELECT l.ctid, l.run_at, l.seq, l.okey IS NULL AND l.repeat = 0 AND l.seen_tried IS NULL AS usual
+  SELECT l.ctid, l.run_at, l.seq, l.okey,
+         l.repeat = 0 AND l.seen_tried IS NULL AND (l.okey IS NULL OR l.seq = coalesce(
+           (SELECT s.seq FROM treppe.slot s WHERE s.queue = l.queue AND s.okey = l.okey AND s.n = 0),
+           (SELECT h.seq FROM treppe.live h
+            WHERE h.queue = l.queue AND h.okey = l.okey
+              AND h.due_at <= (SELECT extract(epoch FROM clock_timestamp())::double precision)
+            ORDER BY h.due_at, h.seq LIMIT 1))) AS usual
   FROM treppe.live l
   WHERE (SELECT is_open FROM gate)
     AND l.queue = $2 AND l.band = $3::smallint AND l.parked = 0 AND NOT l.suspect
@@ -46,12 +52,17 @@ WITH RECURSIVE me AS MATERIALIZED (
 ), told AS MATERIALIZED (
   SELECT count(*) AS n, min(run_at) AS run_at, extract(epoch FROM timeofday()::timestamptz - statement_timestamp())::double precision AS took
   FROM found
+), keyed AS (
+  INSERT INTO treppe.slot AS s (queue, okey, n, seq)
+  SELECT $2, okey, 0, seq FROM found WHERE usual AND okey IS NOT NULL ORDER BY okey
+  ON CONFLICT (queue, okey, n) DO UPDATE SET seq = s.seq WHERE s.seq = excluded.seq
+  RETURNING s.seq
 ), taken AS (
   UPDATE treppe.live l
   SET running = true, worker = $1, token = l.token + 1, claims = l.claims + 1, lapsed = 0, slotted = false, started_at = c.now
   FROM (SELECT extract(epoch FROM clock_timestamp())::double precision AS now) c
-  WHERE l.ctid = ANY(ARRAY(SELECT ctid FROM found WHERE usual))
-  RETURNING l.seq, l.token, l.task, l.queue, l.claims, l.charged, l.attempts, l.run_at, l.crashes, l.due_at, l.expires_at,
+  WHERE l.ctid = ANY(ARRAY(SELECT ctid FROM found WHERE usual AND (okey IS NULL OR seq IN (SELECT seq FROM keyed))))
+  RETURNING l.seq, l.token, l.task, l.okey, l.claims, l.charged, l.attempts, l.run_at, l.crashes, l.due_at, l.expires_at,
             l.deadline_at
 )
 SELECT t.*, j.id, j.payload, j.content_type, j.event

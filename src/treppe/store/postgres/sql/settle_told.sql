@@ -3,7 +3,7 @@ WITH ended AS (
   DELETE FROM treppe.live l
   WHERE l.seq = ANY($1::bigint[]) AND l.running AND NOT l.cancel
     AND ((l.seq, l.token::bigint, l.worker) IN (SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[]))) IS TRUE
-  RETURNING l.seq, l.task
+  RETURNING l.seq, l.task, l.okey
 ), written AS (
   INSERT INTO treppe.attempt (seq, n, token, charged, due_at, started_at, finished_at, worker, keep_until, event, kind, error,
                               result, detail)
@@ -13,6 +13,8 @@ WITH ended AS (
        unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::double precision[], $5::double precision[], $6::text[], $7::bytea[],
               $8::bytea[]) AS t (seq, token, worker, due_at, started_at, error, result, detail)
   WHERE (t.seq IN (SELECT seq FROM ended)) IS TRUE
+), freed AS (
+  DELETE FROM treppe.slot WHERE seq = ANY(ARRAY(SELECT seq FROM ended WHERE okey IS NOT NULL)) AND n = 0
 ), healthy AS (
   INSERT INTO treppe.health (task, ok, tried) SELECT task, count(*), count(*) FROM ended GROUP BY task ORDER BY task
 ), counted AS (
