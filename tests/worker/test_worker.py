@@ -111,6 +111,23 @@ def test_short_jobs_lie_ready_but_never_those_that_must_not_be_repeated(store):
     assert len(started) == 10
 
 
+def test_a_worker_full_of_stuck_jobs_gives_back_what_lies_ready_and_takes_no_more_of_it(store, monkeypatch):
+    monkeypatch.setattr("treppe.worker.threads.STALE", 0.1)
+    go, rounds = threading.Event(), []
+    put(store, *numbered(300, "warm-up"))
+    handlers = {"task": sync(lambda run: None), "hang": sync(lambda run: go.wait(20) and None)}
+    with working(store, handlers, threads=2, chores=lambda: rounds.append(1) or 0.01):
+        until(lambda: store.backlog().done == 300)
+        put(store, *numbered(30), task="hang")
+        until(lambda: running(store) == 2 and any(store.get(id).history for id in numbered(30)))
+        seen = len(rounds)
+        until(lambda: len(rounds) > seen + 50)
+        assert running(store) == 2
+        assert max(len(store.get(id).history) for id in numbered(30)) == 1
+        go.set()
+        until(lambda: store.backlog().done == 330)
+
+
 def test_a_safe_job_beside_one_that_must_not_be_repeated_may_lie_ready(store):
     go = threading.Event()
     put(store, *numbered(300, "warm-up"))

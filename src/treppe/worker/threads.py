@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from queue import SimpleQueue
 
-from treppe.worker.crew import SHORT, Crew, Ended, Starts
+from treppe.worker.crew import PREFETCH_FOR, SHORT, Crew, Ended, Starts
 from treppe.worker.handler import RELEASED, Run, run_plainly
 
 STALE = 1.0
@@ -50,7 +50,7 @@ class ThreadCrew(Crew):
         stale = time.monotonic() - STALE
         with suppress(IndexError):  # the threads took the last one
             if self._ready[0].taken < stale:
-                self._mean = max(self._mean, STALE)
+                self._mean = max(self._mean, STALE, 2 * self.size * PREFETCH_FOR)
                 self._return(run for run in list(self._ready) if run.taken < stale)
 
     def _return(self, runs: Iterable[Run]) -> None:
