@@ -7,7 +7,7 @@ from typing import ClassVar
 from bench.ours import TreppePeer
 from bench.peers import Variant
 
-_DEFAULTS = "history kept; one worker as `treppe work` starts it, everything at its defaults"
+_DEFAULTS = "bulk of 10,000; history kept; one worker as `treppe work` starts it, everything at its defaults"
 
 
 class Peer(TreppePeer):

@@ -18,7 +18,7 @@ from psycopg.errors import UniqueViolation
 from treppe.job import NewJob, Placed, Repeat, band_of
 from treppe.store.postgres.database import SQL, Tx
 
-LEAST = 64
+LEAST = 200
 """With fewer jobs the round trips cost more than they save."""
 
 ROWS_AT_ONCE = 250
