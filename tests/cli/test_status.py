@@ -33,7 +33,7 @@ def test_an_empty_store_has_a_status(folder: Path, treppe: Treppe) -> None:
     assert treppe("status") == (
         0,
         "0 open\n0 accepted, 0 done, 0 dead, 0 unclear\n\n",
-        "no queue has had a job yet\n",
+        "no queue has an open job\n",
     )
 
 

@@ -54,7 +54,7 @@ def queue_table(summary: Summary) -> None:
         )
         for queue in summary.queues
     ]
-    output.table(columns, rows, "no queue has had a job yet", columns[1:7])
+    output.table(columns, rows, "no queue has an open job", columns[1:7])
 
 
 def _pace(queue: QueueFigures) -> str:
