@@ -21,6 +21,7 @@ EXPECTED_REASONS = (
     "there is no PostgreSQL 15",
     "there is no PgBouncer",
     "there is no Node",
+    "npm could not fetch",
     "only root",
 )
 """How the reasons begin of skips on machines that have less: PostgreSQL 18 comes with the tests, these do not."""

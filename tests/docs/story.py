@@ -24,7 +24,7 @@ from treppe.cli.preflight import findings
 from treppe.config.load import load
 
 PORTS: Final = ("8080", "9000")
-PATIENCE: Final = 20.0
+PATIENCE: Final = 60.0
 """Seconds that anything of a page may take."""
 
 STAYS_OPEN: Final = "stays open"

@@ -126,7 +126,7 @@ MUTANTS = (
     Mutant(
         "a human's act does not look whether the job is still as it was seen",
         ("I7",),
-        (Change("store/sqlite/acts.py", "if live.token != one.token or event", "if event"),),
+        (Change("store/sqlite/acts.py", "if live.token != one.token or not may_act", "if not may_act"),),
     ),
     Mutant(
         "failures are charged during an outage",
@@ -314,7 +314,7 @@ MUTANTS = (
     Mutant(
         "on PostgreSQL a human's act does not look whether the job is still as it was seen",
         ("I7",),
-        (Change("store/postgres/acts.py", "if live.token != token or not _allowed", "if not _allowed"),),
+        (Change("store/postgres/acts.py", "if live.token != token or not may_act", "if not may_act"),),
         tests=contract_on_postgres("seen"),
     ),
     Mutant(
