@@ -35,7 +35,7 @@ UNKNOWN_EVERY: Final = 60.0
 """Seconds between two looks for due jobs whose task nobody here knows."""
 
 AGAIN_AFTER: Final = 1.0
-"""Seconds between two tries to open a store."""
+"""Seconds between two looks for what others may have changed."""
 
 MARGIN: Final = 5.0
 """Seconds that a delivery may take beyond its own time limit before it is cut off from outside."""
@@ -116,13 +116,24 @@ class Premises:
     def _found_lapses(self, store: Store, upkeep: Upkeep, until: float) -> bool:
         """Look after jobs whose worker is gone. Where only drains run, nobody else waits long enough to do it."""
         somebody_stays = bool(self._workers)
-        if somebody_stays or not store.backlog().total("running") or time.monotonic() + upkeep.patience >= until:
+        if somebody_stays or time.monotonic() + upkeep.patience >= until or not self._run_on(store, upkeep.patience):
             return False
-        lapsed, more = 0, not self._stopped.wait(upkeep.patience)
+        lapsed, more = 0, True
         while more:
             done = upkeep.round()
             lapsed, more = lapsed + done.lapsed, done.more and time.monotonic() < until
         return lapsed > 0
+
+    def _run_on(self, store: Store, seconds: float) -> bool:
+        """Whether jobs are still running after so many seconds: who lives brings them to an end before."""
+        end = time.monotonic() + seconds
+        while store.backlog().total("running"):
+            left = end - time.monotonic()
+            if left <= 0:
+                return True
+            if self._stopped.wait(min(left, AGAIN_AFTER)):
+                return False
+        return False
 
     def _figures_of(self, drained: Drained, backlog: Backlog, until: float) -> dict[str, Any]:
         return {
