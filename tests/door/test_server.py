@@ -303,6 +303,32 @@ def test_the_next_request_on_a_connection_has_its_own_time(served):
             assert client.answer()[0] == 202
 
 
+def test_a_head_that_begins_as_the_idle_time_ends_is_not_cut_off(served, monkeypatch):
+    monkeypatch.setattr("treppe.door.server.KEEP_ALIVE", 0.3)
+    raw = request(signed(b"{}"))
+    with served(CALM) as address, Client(address) as client:
+        client.send(raw)
+        assert client.answer()[0] == 202
+        assert not client.answered_within(0.2)
+        client.send(raw[:40])
+        assert not client.answered_within(0.3)  # beyond the idle time, but this is no idle connection
+        client.send(raw[40:])
+        assert client.answer()[0] == 202
+
+
+def test_nothing_more_is_read_from_a_client_that_does_not_read_its_answers(served):
+    raw = request(Sent(headers=[(b"x-shopify-hmac-sha256", b"x")])) * 20  # 401, with a sentence
+    sent, most = 0, 30 << 20
+    with served(CALM) as address, Client(address) as client:
+        client.socket.settimeout(0.5)
+        with suppress(TimeoutError):
+            while sent < most:
+                client.send(raw)
+                sent += len(raw)
+        assert sent < most
+        assert still_works(address)
+
+
 def test_a_client_that_never_reads_is_let_go(parser, monkeypatch):
     monkeypatch.setattr("treppe.door.watched.WRITE_TIMEOUT", 0.2)
     pieces, let_go = [], threading.Event()

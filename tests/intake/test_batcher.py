@@ -428,3 +428,19 @@ def test_a_crowd_that_still_grows_is_put_together():
 
     batched(store, scenario)
     assert [len(call) for call in store.calls] == [5]
+
+
+def test_one_that_cannot_be_told_keeps_nobody_else_from_hearing(caplog):
+    store, told = QuickStore(), []
+
+    def breaks(end):
+        raise RuntimeError("its connection is gone")
+
+    async def scenario(batcher):
+        batcher.submit([job(id="broken")], (), breaks)
+        batcher.submit([job(id="whole")], (), told.append)
+        await batcher.put([job(id="next")])
+
+    batched(store, scenario)
+    assert [put.jobs[0].id for put in told] == ["whole"]
+    assert "the end of a put could not be told" in caplog.text

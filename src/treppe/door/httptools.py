@@ -90,7 +90,7 @@ class WatchedHttpTools(Watched):
 
     def timeout_keep_alive_handler(self) -> None:
         """Close what has been idle for so long; else look again when it may be."""
-        busy = self.cycle is not None and not self.cycle.response_complete
+        busy = self._late is not None or (self.cycle is not None and not self.cycle.response_complete)
         left = self.timeout_keep_alive - (0.0 if busy else self.loop.time() - self._idle_since)
         if left <= 0:
             super().timeout_keep_alive_handler()  # type: ignore[misc]
@@ -110,8 +110,8 @@ class WatchedHttpTools(Watched):
         take = self.shortcuts.get(self.url)
         if take is None or self._head_in is not self._data or self.parser.get_method() != b"POST":
             return None
-        if self.cycle is not None and not self.cycle.response_complete:
-            return None
+        if self.flow.write_paused or (self.cycle is not None and not self.cycle.response_complete):
+            return None  # there one waits until the client has read
         named = dict(self.headers)
         if len(named) != len(self.headers) or len(named) > MAX_HEADERS or not _LONG_WAY.isdisjoint(named):
             return None

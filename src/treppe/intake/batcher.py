@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -14,6 +15,8 @@ from treppe.errors import SchemaMismatch, StoreBusy, StoreUnavailable
 from treppe.intake.putting import Intake
 from treppe.job import NewEvent, NewJob
 from treppe.store.protocol import Put
+
+log = logging.getLogger("treppe.intake")
 
 Done = Callable[[Put | Exception], None]
 """Told in the loop how an entry ended."""
@@ -192,7 +195,7 @@ class Batcher:
             if entry.since > now - self._patience + _GRACE:
                 young = entry.since
                 break
-            entry.tell(StoreUnavailable(f"not on disk after {self._patience:g} s"))
+            _tell([(entry, StoreUnavailable(f"not on disk after {self._patience:g} s"))])
         self._give_up_at(loop, young + self._patience)
 
 
@@ -237,8 +240,12 @@ _GRACE: Final = 0.005  # two timers that are this close are one
 
 
 def _tell(ends: list[_End]) -> None:
+    """Whatever goes wrong with one that is told, the others of the batch hear of theirs."""
     for entry, end in ends:
-        entry.tell(end)
+        try:
+            entry.tell(end)
+        except Exception:
+            log.exception("the end of a put could not be told")
 
 
 def _together(batch: list[_Entry]) -> tuple[list[NewJob], list[NewEvent]]:
